@@ -1,0 +1,147 @@
+"""What an analysis is: a question, the rules that leave jobs out, and one query over `jobs`.
+
+A query sees these tables and nothing else:
+
+`jobs`      the selected jobs that pass the analysis' rules: the canonical columns, and `grp` (the value
+            of `--by`, else 'all'), `weight` (1.0, or the job's GPU-hours), `num_pes` (GPUs or, on a machine
+            without them, processors), `parallelism` (single-pe, single-node, multi-node),
+            `pe_hours`, `submitted_local` (the site's clock) and `quarter` (e.g. 2018Q1).
+`queues`    `cluster, queue, max_requested_s`: the queues' limits as far as `hakaru.toml` knows them.
+`capacity`  `cluster, since_s, until_s, num_pes`: the size of the machine over time, where known.
+`period`    one row, `since_s, until_s`: the chosen period, null where it is open.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hakaru.errors import HakaruError
+from hakaru.registry import Registry
+
+ANALYSES: Registry[Analysis] = Registry("analysis")
+
+AAIC = "Takizawa et al., AAIC workload (IPSJ SIG Technical Report)"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Jobs for which `sql` is not true are left out; `text` says which ones stay."""
+
+    text: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter of an analysis: a whole number, a number, or one of some words."""
+
+    name: str
+    default: int | float | str
+    help: str
+    choices: tuple[str, ...] = ()
+    low: float = 0
+    high: float = float("inf")
+
+    def parse(self, value: Any) -> int | float | str:
+        if self.choices:
+            if value not in self.choices:
+                raise HakaruError(f"{self.name} is one of {', '.join(self.choices)}, not {value!r}")
+            return str(value)
+        kind = type(self.default)
+        try:
+            number = kind(value)
+        except (TypeError, ValueError):
+            raise HakaruError(f"{self.name} is a number, not {value!r}") from None
+        if not self.low <= number <= self.high:
+            raise HakaruError(f"{self.name} is between {self.low:g} and {self.high:g}, not {value}")
+        return number
+
+
+HAS_SIZE = Rule("with a known number of GPUs (or processors), at least one", "num_pes >= 1")
+HAS_RUN = Rule("with a known run time", "run_s IS NOT NULL")
+HAS_REQUEST = Rule("with a known requested walltime", "requested_s IS NOT NULL")
+HAS_USER = Rule("with a known user", "jobs_all.user IS NOT NULL")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """An entry of the registry; the query function's docstring is its description."""
+
+    id: str
+    title: str
+    answers: str
+    figure: str
+    subject: str
+    query: Callable[..., str]
+    description: str
+    reproduces: str = ""
+    rules: tuple[Rule, ...] = ()
+    params: tuple[Param, ...] = ()
+    min_run_s: float | None = None
+    states: tuple[str, ...] = ()
+    groups: bool = True
+    period: Literal["submitted", "present"] = "submitted"
+
+    def sql(self, **params: Any) -> str:
+        known = {param.name: param for param in self.params}
+        for name in params:
+            if name not in known:
+                allowed = ", ".join(known) or "none"
+                raise HakaruError(f"{self.id} has no parameter {name!r}; it takes: {allowed}")
+        values = {n: p.parse(params.get(n, p.default)) for n, p in known.items()}
+        return inspect.cleandoc(self.query(**values))
+
+
+def analysis(
+    id: str,
+    *,
+    title: str,
+    answers: str,
+    figure: str,
+    reproduces: str = "",
+    rules: Sequence[Rule] = (),
+    params: Sequence[Param] = (),
+    min_run_s: float | None = None,
+    states: Sequence[str] = (),
+    groups: bool = True,
+    period: Literal["submitted", "present"] = "submitted",
+) -> Callable[[Callable[..., str]], Callable[..., str]]:
+    """Register a function that returns a query in the shared dialect."""
+
+    def register(query: Callable[..., str]) -> Callable[..., str]:
+        ANALYSES.add(
+            Analysis(
+                id=id,
+                title=title,
+                answers=answers,
+                figure=figure,
+                subject=query.__module__.rsplit(".", 1)[-1],
+                query=query,
+                description=inspect.getdoc(query) or "",
+                reproduces=reproduces,
+                rules=tuple(rules),
+                params=tuple(params),
+                min_run_s=min_run_s,
+                states=tuple(states),
+                groups=groups,
+                period=period,
+            )
+        )
+        return query
+
+    return register
+
+
+def load_all() -> Registry[Analysis]:
+    """Import every subject of this folder, so that its analyses have registered themselves."""
+    import hakaru.analyses as package
+
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"hakaru.analyses.{module.name}")
+    return ANALYSES

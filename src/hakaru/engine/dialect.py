@@ -1,0 +1,37 @@
+"""The words that DuckDB and Spark share, so that one query text runs verbatim on both.
+
+DuckDB learns Spark's names through the macros below; nothing is ever translated. The rules: quantiles
+are `percentile(CASE WHEN … END, p)`; no ASOF, no `//`, no approximate functions; the session's zone
+is UTC, and hours, weekdays and quarters come from `submitted_local`, the site's own clock; a number
+with a fraction is written `1e0` (to Spark `1.0` is a decimal of few digits); `jobs.user`, never bare
+`user` (a function in both); `CAST(floor(x) AS BIGINT)`; no FILTER, no QUALIFY, no list literals.
+"""
+
+from __future__ import annotations
+
+from hakaru.schema import Type
+
+# Spark's name and arguments, and what it is in DuckDB
+DUCKDB_MACROS: dict[str, str] = {
+    "percentile(x, p)": "quantile_cont(x, p)",
+    "timestamp_seconds(s)": "to_timestamp(s)",
+    "unix_seconds(t)": "CAST(floor(epoch(t)) AS BIGINT)",
+    "from_utc_timestamp(t, zone)": "t AT TIME ZONE zone",
+    "weekday(t)": "isodow(t) - 1",
+    "sequence(first, last)": "generate_series(first, last)",
+    "explode(list)": "unnest(list)",
+}
+
+DUCKDB_TYPES: dict[Type, str] = {
+    "string": "VARCHAR",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "timestamp": "TIMESTAMPTZ",
+    "list<string>": "VARCHAR[]",
+}
+
+
+def quote(text: str) -> str:
+    """A string literal for DuckDB; paths and fixed words only, never a user's filter."""
+    return "'" + text.replace("'", "''") + "'"

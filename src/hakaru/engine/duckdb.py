@@ -1,0 +1,82 @@
+"""DuckDB in this process, over the lake's Parquet files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from hakaru.engine._base import Value, plain
+from hakaru.engine.dialect import DUCKDB_MACROS, DUCKDB_TYPES, quote
+from hakaru.errors import HakaruError
+from hakaru.schema import Table
+from hakaru.settings import Engine as EngineSettings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def connect(settings: EngineSettings, spill_to: str | None = None) -> duckdb.DuckDBPyConnection:
+    """A connection in UTC with the shared dialect, a memory limit, and a folder to spill to."""
+    con = duckdb.connect()
+    con.execute("SET GLOBAL TimeZone = 'UTC'")
+    con.execute("SET enable_progress_bar = false")
+    con.execute(f"SET memory_limit = {quote(settings.memory)}")
+    con.execute(f"SET temp_directory = {quote(spill_to or tempfile.gettempdir())}")
+    if settings.threads:
+        con.execute(f"SET threads = {settings.threads}")
+    for signature, body in DUCKDB_MACROS.items():
+        con.execute(f"CREATE MACRO {signature} AS ({body})")
+    return con
+
+
+def one_row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
+    """The single row of a query, read to its end: DuckDB 2 refuses other work on an open result."""
+    (row,) = con.execute(sql).fetchall()
+    return tuple(row)
+
+
+class DuckDBEngine:
+    name = "duckdb"
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self._con = connect(settings)
+
+    def scan(self, view: str, table: Table, files: Sequence[str]) -> None:
+        self._con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {select_files(table, files)}")
+
+    def constants(self, view: str, rows: pa.Table) -> None:
+        self._con.register(f"{view}_rows", rows)
+        self._con.execute(f"CREATE OR REPLACE TEMP TABLE {view} AS SELECT * FROM {view}_rows")
+        self._con.unregister(f"{view}_rows")
+
+    def define(self, view: str, sql: str, values: Sequence[Value] = ()) -> None:
+        names = [f"{view}_{i}" for i in range(len(values))]
+        for name, value in zip(names, values, strict=True):
+            self._con.execute(f"SET VARIABLE {name} = ?", [value])
+        body = sql.format(*(f"getvariable('{name}')" for name in names)) if values else sql
+        self._con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {body}")
+
+    def query(self, sql: str) -> pa.Table:
+        try:
+            return plain(self._con.sql(sql).to_arrow_table())
+        except duckdb.OutOfMemoryException as error:
+            raise HakaruError(
+                f"the query needs more memory than it may use: {error}\n"
+                "Give it more with engine.memory in hakaru.toml, or narrow it with --since/--until."
+            ) from None
+
+    def close(self) -> None:
+        self._con.close()
+
+
+def select_files(table: Table, files: Sequence[str]) -> str:
+    """A query over a table's Parquet files, or over nothing with the same columns."""
+    if files:
+        listed = ", ".join(quote(file) for file in files)
+        columns = ", ".join(f'"{name}"' for name in table.names)
+        return f"SELECT {columns} FROM read_parquet([{listed}], union_by_name = true)"
+    columns = ", ".join(f'CAST(NULL AS {DUCKDB_TYPES[c.type]}) AS "{c.name}"' for c in table.columns)
+    return f"SELECT {columns} WHERE false"

@@ -1,0 +1,187 @@
+"""Filters are data: `--where` and the URL's filters become a checked expression with bound values.
+
+The text is parsed to a tree; only columns of the list, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE and
+IS NULL pass. What comes out is SQL with `{0}`, `{1}` … where the values were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from hakaru.engine._base import Value
+from hakaru.errors import FilterError
+from hakaru.schema import Type
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+EXAMPLE = "e.g. \"num_gpus >= 8 AND queue IN ('normal', 'long') AND run_s > 3600\""
+MAX_LENGTH = 4000
+MAX_NODES = 400
+
+
+@dataclass(frozen=True)
+class Condition:
+    """SQL with numbered places, and the values for them."""
+
+    sql: str
+    values: tuple[Value, ...] = ()
+
+    def __and__(self, other: Condition) -> Condition:
+        shifted = [f"{{{i + len(self.values)}}}" for i in range(len(other.values))]
+        sql = other.sql.format(*shifted) if shifted else other.sql
+        return Condition(f"{self.sql} AND {sql}", self.values + other.values)
+
+
+EVERYTHING = Condition("true")
+
+
+def parse_where(text: str, columns: Mapping[str, Type], zone: str = "UTC") -> Condition:
+    """A filter's text as a condition on `columns`; times without an offset are in `zone`."""
+    import sqlglot
+    from sqlglot.errors import SqlglotError
+
+    if len(text) > MAX_LENGTH:
+        raise FilterError(f"the filter has {len(text)} characters; {MAX_LENGTH} are allowed")
+    try:
+        statements = sqlglot.parse(f"SELECT 1 WHERE {text}", read="duckdb")
+    except SqlglotError as error:
+        problem = str(error).splitlines()[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
+        raise FilterError(f"cannot read the filter {text!r}: {problem}; {EXAMPLE}") from None
+    except RecursionError:
+        raise FilterError("the filter is nested too deeply") from None
+    tree = statements[0] if len(statements) == 1 else None
+    where = tree.args.get("where") if tree is not None else None
+    if where is None or {k for k, v in tree.args.items() if v} - {"expressions", "where", "kind"}:
+        raise FilterError(f"the filter {text!r} is not one condition; {EXAMPLE}")
+    if sum(1 for _ in where.walk()) > MAX_NODES:
+        raise FilterError("the filter has too many parts")
+    writer = _Writer(text, columns, ZoneInfo(zone))
+    sql = writer.condition(where.this)
+    return Condition(f"({sql})", tuple(writer.values))
+
+
+def parse_moment(text: str, zone: str) -> datetime:
+    """A date or time; without an offset it is in the site's zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise FilterError(
+            f"{text!r} is not a date or time; write 2018-04-01 or 2018-04-01T09:00+09:00"
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
+
+
+def since(text: str, zone: str, column: str = "submitted_at") -> Condition:
+    return Condition(f"{column} >= {{0}}", (parse_moment(text, zone),))
+
+
+def until(text: str, zone: str, column: str = "submitted_at") -> Condition:
+    return Condition(f"{column} < {{0}}", (end_of(text, zone),))
+
+
+def end_of(text: str, zone: str) -> datetime:
+    """A bare date means the whole day, so `--until 2018-12-31` includes the 31st."""
+    moment = parse_moment(text, zone)
+    return moment + timedelta(days=1) if len(text) == len("2018-12-31") else moment
+
+
+@dataclass
+class _Writer:
+    text: str
+    columns: Mapping[str, Type]
+    zone: ZoneInfo
+    values: list[Value] = field(default_factory=list)
+
+    def condition(self, node: exp.Expression) -> str:
+        from sqlglot import exp
+
+        if isinstance(node, exp.Paren):
+            return f"({self.condition(node.this)})"
+        if isinstance(node, exp.And | exp.Or):
+            word = "AND" if isinstance(node, exp.And) else "OR"
+            return f"({self.condition(node.left)} {word} {self.condition(node.right)})"
+        if isinstance(node, exp.Not):
+            return f"NOT ({self.condition(node.this)})"
+        if isinstance(node, exp.Is):
+            return self._is_null(node)
+        if isinstance(node, exp.In):
+            return self._in(node)
+        if isinstance(node, exp.Between):
+            column, kind = self._column(node.this)
+            low, high = (self._value(node.args[end], kind, column) for end in ("low", "high"))
+            return f"{column} BETWEEN {low} AND {high}"
+        return self._comparison(node)
+
+    def _comparison(self, node: exp.Expression) -> str:
+        from sqlglot import exp
+
+        signs: dict[type[exp.Expression], str] = {
+            exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+            exp.Like: "LIKE",
+        }  # fmt: skip
+        sign = signs.get(type(node))
+        if sign is None:
+            raise FilterError(
+                f"{node.sql()!r} is not allowed in a filter: compare a column with a value by "
+                f"= <> < <= > >= LIKE IN BETWEEN IS NULL, joined by AND, OR, NOT; {EXAMPLE}"
+            )
+        assert isinstance(node, exp.Binary)
+        if not isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column):
+            raise FilterError(f"{node.sql()!r}: write the column first, then the value")
+        column, kind = self._column(node.left)
+        if sign == "LIKE" and kind != "string":
+            raise FilterError(f"LIKE needs a text column, and {column} is a {kind}")
+        return f"{column} {sign} {self._value(node.right, kind, column)}"
+
+    def _is_null(self, node: exp.Is) -> str:
+        from sqlglot import exp
+
+        if not isinstance(node.expression, exp.Null):
+            raise FilterError(f"{node.sql()!r}: only IS NULL and IS NOT NULL are allowed")
+        return f"{self._column(node.this, lists=True)[0]} IS NULL"
+
+    def _in(self, node: exp.In) -> str:
+        column, kind = self._column(node.this)
+        if node.args.get("query") or not node.expressions:
+            raise FilterError(f"{node.sql()!r}: IN needs a list of values in parentheses")
+        listed = ", ".join(self._value(item, kind, column) for item in node.expressions)
+        return f"{column} IN ({listed})"
+
+    def _column(self, node: exp.Expression, lists: bool = False) -> tuple[str, Type]:
+        from sqlglot import exp
+
+        if not isinstance(node, exp.Column) or node.table:
+            raise FilterError(f"expected a column, found {node.sql()!r}; {EXAMPLE}")
+        name = node.name
+        if name not in self.columns:
+            raise FilterError(f"there is no column {name!r}; known: {', '.join(self.columns)}")
+        kind = self.columns[name]
+        if kind == "list<string>" and not lists:
+            raise FilterError(f"{name} is a list; only IS NULL and IS NOT NULL work on it")
+        return name, kind
+
+    def _value(self, node: exp.Expression, kind: Type, column: str) -> str:
+        self.values.append(self._literal(node, kind, column))
+        return f"{{{len(self.values) - 1}}}"
+
+    def _literal(self, node: exp.Expression, kind: Type, column: str) -> Value:
+        from sqlglot import exp
+
+        negative = isinstance(node, exp.Neg)
+        leaf: Any = node.this if negative else node
+        if kind == "boolean" and isinstance(leaf, exp.Boolean):
+            return bool(leaf.this)
+        if isinstance(leaf, exp.Literal):
+            if kind == "timestamp" and leaf.is_string:
+                return parse_moment(leaf.this, str(self.zone))
+            if kind == "string" and leaf.is_string:
+                return str(leaf.this)
+            if kind in ("bigint", "double") and not leaf.is_string:
+                number = float(leaf.this)
+                return -number if negative else number
+        raise FilterError(f"{column} is a {kind} and cannot be compared with {node.sql()}")

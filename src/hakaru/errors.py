@@ -1,0 +1,30 @@
+"""The errors a user can meet; each message says where, what was found, and how to fix it."""
+
+from __future__ import annotations
+
+
+class HakaruError(Exception):
+    """Something the user can mend; the command line prints it as one clean message."""
+
+
+class SettingsError(HakaruError):
+    """`hakaru.toml` or an option holds something that is not allowed."""
+
+
+class SourceError(HakaruError):
+    """A log could not be read: the wrong format, a broken file, or a bad row under `--strict`."""
+
+
+class FilterError(HakaruError):
+    """A filter uses an unknown column, an operator that is not allowed, or the wrong type."""
+
+
+class LakeError(HakaruError):
+    """The workspace is missing, or its tables cannot be read or written."""
+
+
+class MissingExtraError(HakaruError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} is not installed. Install it with: pip install 'hakaru[{extra}]'")

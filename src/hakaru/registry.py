@@ -1,0 +1,55 @@
+"""One small registry, so that what is declared once appears everywhere it is needed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+from hakaru.errors import HakaruError
+
+KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+class Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Registry(Generic[T]):
+    """Things of one kind by their kebab-case id, in the order in which they were declared."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._items: dict[str, T] = {}
+
+    def add(self, item: T) -> T:
+        if not KEBAB.fullmatch(item.id):
+            raise ValueError(f"{self.kind} id {item.id!r} is not kebab-case")
+        if item.id in self._items:
+            raise ValueError(f"{self.kind} {item.id!r} is registered twice")
+        self._items[item.id] = item
+        return item
+
+    def get(self, id: str) -> T:
+        if id in self._items:
+            return self._items[id]
+        near = difflib.get_close_matches(id, self._items, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(self._items)}"
+        raise HakaruError(f"there is no {self.kind} {id!r}; {hint}")
+
+    def ids(self) -> list[str]:
+        return list(self._items)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items.values())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._items

@@ -1,0 +1,224 @@
+"""The canonical tables: columns, types, units and meaning. The one source of truth.
+
+Units live in the names, times are UTC, and unknown is null. The data dictionary in
+`docs/reference/tables.md` is generated from this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Type = Literal["string", "bigint", "double", "boolean", "timestamp", "list<string>"]
+
+STATES = (
+    "pending",
+    "running",
+    "completed",
+    "failed",
+    "timeout",
+    "cancelled",
+    "killed",
+    "out_of_memory",
+    "node_failed",
+    "preempted",
+)
+ENDED_STATES = STATES[2:]
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: Type
+    meaning: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the lake: its key, its columns, and which of two rows with one key is kept.
+
+    `prefer` lists SQL expressions, most important first; the row with the greater values wins. Ties
+    go to the row that knows more columns. The order in which rows arrive never matters.
+    """
+
+    name: str
+    meaning: str
+    key: tuple[str, ...]
+    time: str
+    columns: tuple[Column, ...]
+    prefer: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def column(self, name: str) -> Column:
+        return next(column for column in self.columns if column.name == name)
+
+    def arrow(self) -> pa.Schema:
+        import pyarrow as pa
+
+        types = {
+            "string": pa.string(),
+            "bigint": pa.int64(),
+            "double": pa.float64(),
+            "boolean": pa.bool_(),
+            "timestamp": pa.timestamp("us", tz="UTC"),
+            "list<string>": pa.list_(pa.string()),
+        }
+        return pa.schema([pa.field(c.name, types[c.type]) for c in self.columns])
+
+
+JOBS = Table(
+    name="jobs",
+    meaning="One row a job; a requeued attempt is a row of its own.",
+    key=("cluster", "job_id", "submitted_at"),
+    time="submitted_at",
+    prefer=("CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 ELSE 2 END", "ended_at"),
+    columns=(
+        Column("cluster", "string", "The cluster's name in this workspace."),
+        Column(
+            "job_id",
+            "string",
+            "The scheduler's id; LOG/ID where ids are unique within one log file only.",
+        ),
+        Column("array_id", "string", "The array that the job is a task of."),
+        Column("user", "string", "Who submitted it; LOG/USER where ids are per file."),
+        Column("account", "string", "The group, account or project that is charged."),
+        Column("queue", "string", "The queue or partition."),
+        Column("qos", "string", "Quality of service."),
+        Column("name", "string", "The job's name."),
+        Column("application", "string", "The framework or application, where known."),
+        Column("modules", "list<string>", "Environment modules that the job loaded."),
+        Column("state", "string", "How it stands or ended: " + ", ".join(STATES) + "."),
+        Column("exit_code", "bigint", "The exit status, or 128 + the signal that ended it."),
+        Column("num_nodes", "bigint", "Nodes allocated, or requested while it waits.", "nodes"),
+        Column("num_gpus", "bigint", "GPUs in total over all nodes; 0 where it has none.", "GPUs"),
+        Column("gpu_model", "string", "Model of the GPUs."),
+        Column("num_cpus", "bigint", "CPU cores or processors in total.", "CPUs"),
+        Column("memory_mib", "double", "Memory in total over all nodes.", "MiB"),
+        Column("requested_s", "double", "Walltime asked for; null = unlimited or unknown.", "s"),
+        Column("submitted_at", "timestamp", "When it was submitted.", "UTC"),
+        Column("eligible_at", "timestamp", "When holds and dependencies were over.", "UTC"),
+        Column("started_at", "timestamp", "When it started; null if it never did.", "UTC"),
+        Column("ended_at", "timestamp", "When it ended; null while it waits or runs.", "UTC"),
+        Column("wait_s", "double", "Submit to start: as recorded, else derived.", "s"),
+        Column("run_s", "double", "Run time: as recorded, else derived.", "s"),
+        Column("nodes", "list<string>", "Names of the nodes."),
+        Column("gpu_ids", "list<string>", "GPUs used, as NODE:INDEX or UUID."),
+    ),
+)
+
+SAMPLES = Table(
+    name="samples",
+    meaning="One row a GPU and moment: what telemetry measured.",
+    key=("cluster", "node", "gpu", "sampled_at"),
+    time="sampled_at",
+    columns=(
+        Column("cluster", "string", "The cluster's name in this workspace."),
+        Column("node", "string", "The node's name."),
+        Column("gpu", "bigint", "Index of the GPU in its node."),
+        Column("sampled_at", "timestamp", "When it was measured.", "UTC"),
+        Column("gpu_uuid", "string", "The GPU's UUID."),
+        Column("utilization", "double", "Share of time in which a kernel ran.", "0–1"),
+        Column("memory_used_mib", "double", "GPU memory in use.", "MiB"),
+        Column("memory_total_mib", "double", "GPU memory in total.", "MiB"),
+        Column("power_w", "double", "Power drawn.", "W"),
+        Column("sm_active", "double", "Share of multiprocessors that were active.", "0–1"),
+        Column("job_id", "string", "The job, where the exporter says."),
+    ),
+)
+
+NODES = Table(
+    name="nodes",
+    meaning="One row a node and span of time in which it stayed the same.",
+    key=("cluster", "node", "since"),
+    time="since",
+    columns=(
+        Column("cluster", "string", "The cluster's name in this workspace."),
+        Column("node", "string", "The node's name."),
+        Column("since", "timestamp", "From when on this holds.", "UTC"),
+        Column("until", "timestamp", "Until when it held; null = still.", "UTC"),
+        Column("gpu_model", "string", "Model of its GPUs."),
+        Column("num_gpus", "bigint", "GPUs in the node.", "GPUs"),
+        Column("num_cpus", "bigint", "CPU cores in the node.", "CPUs"),
+        Column("memory_mib", "double", "Memory of the node.", "MiB"),
+        Column("state", "string", "up, down or drained."),
+    ),
+)
+
+RUNS = Table(
+    name="runs",
+    meaning="One row a benchmark measurement.",
+    key=("cluster", "run_id", "started_at"),
+    time="started_at",
+    columns=(
+        Column("cluster", "string", "The cluster's name in this workspace."),
+        Column("run_id", "string", "The measurement's id."),
+        Column("started_at", "timestamp", "When it began.", "UTC"),
+        Column("benchmark", "string", "What was measured."),
+        Column("parameters", "string", "Parameters, as JSON."),
+        Column("place", "string", "Host, devices, topology and software versions, as JSON."),
+        Column("metric", "string", "The quantity, with its unit."),
+        Column("num_repetitions", "bigint", "Repetitions after warm-up."),
+        Column("median", "double", "Median over the repetitions, in the metric's unit."),
+        Column("spread", "double", "Interquartile range, in the metric's unit."),
+        Column("raw", "string", "Every repetition, as JSON."),
+        Column("verdict", "string", "pass, fail, or why it does not count."),
+    ),
+)
+
+CLUSTERS = Table(
+    name="clusters",
+    meaning="What the sources' headers say of a cluster; `hakaru.toml` has the last word.",
+    key=("cluster", "source"),
+    time="",
+    columns=(
+        Column("cluster", "string", "The cluster's name in this workspace."),
+        Column("source", "string", "The source that said so."),
+        Column("facts", "string", "Settings as JSON, with the names that `hakaru.toml` uses."),
+    ),
+)
+
+INGESTS = Table(
+    name="ingests",
+    meaning="One row an ingest: what was read, and what became of it.",
+    key=("ingest_id",),
+    time="started_at",
+    columns=(
+        Column("ingest_id", "string", "Unique id of the ingest."),
+        Column("cluster", "string", "The cluster it went to."),
+        Column("source", "string", "The source that read it."),
+        Column("inputs", "list<string>", "The files or addresses that were read."),
+        Column("synthetic", "boolean", "Whether the data was generated."),
+        Column("started_at", "timestamp", "When it began.", "UTC"),
+        Column("ended_at", "timestamp", "When its rows were committed.", "UTC"),
+        Column("num_read", "bigint", "Records read.", "rows"),
+        Column("num_new", "bigint", "Records that were not there before.", "rows"),
+        Column("num_updated", "bigint", "Records that replaced a lesser one.", "rows"),
+        Column("num_unchanged", "bigint", "Records that were there already.", "rows"),
+        Column("num_repeated", "bigint", "Records that stood twice in the input.", "rows"),
+        Column("num_rejected", "bigint", "Records that could not be read.", "rows"),
+    ),
+)
+
+REJECTS = Table(
+    name="rejects",
+    meaning="One row a record that could not be read, with its place and the reason.",
+    key=("cluster", "file", "line"),
+    time="",
+    columns=(
+        Column("cluster", "string", "The cluster it was meant for."),
+        Column("file", "string", "The file's name."),
+        Column("line", "bigint", "The line in the file, from 1."),
+        Column("source", "string", "The source that read it."),
+        Column("reason", "string", "What is wrong with it."),
+        Column("text", "string", "The record's beginning, as it stands in the file."),
+    ),
+)
+
+TABLES = {t.name: t for t in (JOBS, SAMPLES, NODES, RUNS, CLUSTERS, INGESTS, REJECTS)}

@@ -1,0 +1,272 @@
+"""A workspace's settings: `hakaru.toml`, what each key means, its default and its check.
+
+What a source's header says of a cluster has the same shape; `hakaru.toml` has the last word.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from hakaru.errors import SettingsError
+
+FILE_NAME = "hakaru.toml"
+CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MEMORY = re.compile(r"\d+(\.\d+)?\s*(MB|GB|MiB|GiB)")
+
+
+@dataclass(frozen=True)
+class Queue:
+    max_walltime_h: float | None = None
+    max_gpus: int | None = None
+    max_nodes: int | None = None
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """From `since` on (null: from the beginning) the scheduler manages `count` nodes."""
+
+    count: int
+    since: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    zone: str = "UTC"
+    unit: str | None = None
+    gpus_per_node: int | None = None
+    cpus_per_node: int | None = None
+    working_hours: tuple[int, int] = (9, 18)
+    nodes: tuple[Capacity, ...] = ()
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Engine:
+    threads: int | None = None
+    memory: str = "2GB"
+    spark_master: str = "local[*]"
+
+
+@dataclass(frozen=True)
+class Settings:
+    engine: Engine = Engine()
+    clusters: Mapping[str, Cluster] = field(default_factory=dict)
+
+    def cluster(self, name: str) -> Cluster:
+        return self.clusters.get(name, Cluster())
+
+
+# key, default, meaning: the documentation of hakaru.toml is generated from this table
+KEYS: tuple[tuple[str, str, str], ...] = (
+    ("engine.threads", "all cores", "Threads that DuckDB may use."),
+    ("engine.memory", '"2GB"', "Memory that DuckDB may use before it spills to disk."),
+    ("engine.spark_master", '"local[*]"', "Spark's master URL, with `--engine spark`."),
+    ("clusters.NAME.zone", '"UTC"', "Time zone of hours, weekdays and quarters (IANA name)."),
+    ("clusters.NAME.unit", "gpu if any job has one", 'What a job\'s size counts: "gpu" or "cpu".'),
+    ("clusters.NAME.gpus_per_node", "unknown", "GPUs in a node: for the machine's capacity."),
+    ("clusters.NAME.cpus_per_node", "unknown", "CPUs in a node: for nodes where a log has none."),
+    ("clusters.NAME.working_hours", "[9, 18]", "First hour of work and the hour after the last."),
+    ("clusters.NAME.nodes", "unknown", "Nodes: a number, or a list of {since, count}."),
+    ("clusters.NAME.queues.QUEUE.max_walltime_h", "unknown", "Longest walltime one may ask for."),
+    ("clusters.NAME.queues.QUEUE.max_gpus", "unknown", "Most GPUs a job may have."),
+    ("clusters.NAME.queues.QUEUE.max_nodes", "unknown", "Most nodes a job may have."),
+)
+
+
+def load(workspace: Path, facts: Mapping[str, Mapping[str, Any]] | None = None) -> Settings:
+    """The settings of a workspace: defaults, then what the sources said, then `hakaru.toml`."""
+    path = workspace / FILE_NAME
+    raw: dict[str, Any] = {}
+    if path.exists():
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{path}: not valid TOML: {error}") from None
+    return parse(raw, facts or {}, where=str(path))
+
+
+def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where: str) -> Settings:
+    check = _Checker()
+    check.known(raw, ("engine", "clusters"), "")
+    engine = check.table(raw, "engine", "engine")
+    check.known(engine, ("threads", "memory", "spark_master"), "engine.")
+    clusters = check.table(raw, "clusters", "clusters")
+    merged = {
+        name: _overlay(facts.get(name, {}), check.table(clusters, name, f"clusters.{name}"))
+        for name in [*facts, *(n for n in clusters if n not in facts)]
+    }
+    settings = Settings(
+        engine=Engine(
+            threads=check.value(engine, "threads", "engine", _positive),
+            memory=check.value(engine, "memory", "engine", _memory) or Engine.memory,
+            spark_master=check.value(engine, "spark_master", "engine", _text)
+            or Engine.spark_master,
+        ),
+        clusters={name: _cluster(check, name, table) for name, table in merged.items()},
+    )
+    if check.problems:
+        listed = "\n".join(f"  {problem}" for problem in check.problems)
+        raise SettingsError(
+            f"{where} has {len(check.problems)} problem(s):\n{listed}\n"
+            "The settings and their defaults are listed in docs/reference/settings.md."
+        )
+    return settings
+
+
+def check_cluster_name(name: str) -> str:
+    if not CLUSTER_NAME.fullmatch(name):
+        raise SettingsError(
+            f"cluster name {name!r} is not allowed: use letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit, 64 at most"
+        )
+    return name
+
+
+def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
+    where = f"clusters.{name}"
+    if not CLUSTER_NAME.fullmatch(name):
+        check.problems.append(f"{where}: a cluster's name has only letters, digits, '.', '_', '-'")
+    keys = ("zone", "unit", "gpus_per_node", "cpus_per_node", "working_hours", "nodes", "queues")
+    check.known(raw, keys, where + ".")
+    queues = check.table(raw, "queues", f"{where}.queues")
+    zone = check.value(raw, "zone", where, _zone) or Cluster.zone
+    return Cluster(
+        zone=zone,
+        unit=check.value(raw, "unit", where, _unit),
+        gpus_per_node=check.value(raw, "gpus_per_node", where, _positive),
+        cpus_per_node=check.value(raw, "cpus_per_node", where, _positive),
+        working_hours=check.value(raw, "working_hours", where, _hours) or Cluster.working_hours,
+        nodes=check.value(raw, "nodes", where, lambda v: _capacities(v, zone)) or (),
+        queues={
+            queue: _queue(check, f"{where}.queues.{queue}", check.table(queues, queue, where))
+            for queue in queues
+        },
+    )
+
+
+def _queue(check: _Checker, where: str, raw: Mapping[str, Any]) -> Queue:
+    check.known(raw, ("max_walltime_h", "max_gpus", "max_nodes"), where + ".")
+    return Queue(
+        max_walltime_h=check.value(raw, "max_walltime_h", where, _positive_number),
+        max_gpus=check.value(raw, "max_gpus", where, _positive),
+        max_nodes=check.value(raw, "max_nodes", where, _positive),
+    )
+
+
+def _overlay(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in top.items():
+        below = merged.get(key)
+        both = isinstance(value, Mapping) and isinstance(below, Mapping)
+        merged[key] = _overlay(below, value) if both and below is not None else value
+    return merged
+
+
+class _Checker:
+    """Collects every problem, so that a file is mended in one go."""
+
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def known(self, raw: Mapping[str, Any], keys: tuple[str, ...], prefix: str) -> None:
+        for key in raw:
+            if key not in keys:
+                self.problems.append(f"{prefix}{key}: unknown key; known: {', '.join(keys)}")
+
+    def table(self, raw: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+        value = raw.get(key, {})
+        if isinstance(value, Mapping):
+            return value
+        self.problems.append(f"{where}: expected a table, found {value!r}")
+        return {}
+
+    def value(
+        self, raw: Mapping[str, Any], key: str, where: str, parse: Callable[[Any], Any]
+    ) -> Any:
+        if raw.get(key) is None:
+            return None
+        try:
+            return parse(raw[key])
+        except ValueError as error:
+            self.problems.append(f"{where}.{key}: {error}")
+            return None
+
+
+def _positive(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"expected a whole number of at least 1, found {value!r}")
+    return value
+
+
+def _positive_number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise ValueError(f"expected a number above 0, found {value!r}")
+    return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"expected a text, found {value!r}")
+    return value
+
+
+def _memory(value: Any) -> str:
+    if not isinstance(value, str) or not MEMORY.fullmatch(value):
+        raise ValueError(f'expected a size such as "2GB", found {value!r}')
+    return value
+
+
+def _zone(value: Any) -> str:
+    if not isinstance(value, str) or value not in available_timezones():
+        raise ValueError(f'expected an IANA time zone such as "Asia/Tokyo", found {value!r}')
+    return value
+
+
+def _unit(value: Any) -> str:
+    if value not in ("gpu", "cpu"):
+        raise ValueError(f'expected "gpu" or "cpu", found {value!r}')
+    return str(value)
+
+
+def _hours(value: Any) -> tuple[int, int]:
+    whole = isinstance(value, list | tuple) and all(type(hour) is int for hour in value)
+    if not whole or len(value) != 2 or not 0 <= value[0] < value[1] <= 24:
+        raise ValueError(f"expected two hours such as [9, 18], found {value!r}")
+    return (value[0], value[1])
+
+
+def _capacities(value: Any, zone: str) -> tuple[Capacity, ...]:
+    if isinstance(value, int):
+        return (Capacity(count=_positive(value)),)
+    if not isinstance(value, list):
+        raise ValueError(f"expected a number or a list of {{since, count}}, found {value!r}")
+    spans = tuple(_capacity(item, zone) for item in value)
+    since = [span.since or datetime.min.replace(tzinfo=UTC) for span in spans]
+    if since != sorted(set(since)):
+        raise ValueError("the dates of `since` must rise from one entry to the next")
+    return spans
+
+
+def _capacity(item: Any, zone: str) -> Capacity:
+    if not isinstance(item, Mapping) or not {"count"} <= set(item) <= {"since", "count"}:
+        raise ValueError(f"expected {{since = 2018-01-01, count = 38}}, found {item!r}")
+    return Capacity(count=_positive(item["count"]), since=_moment(item.get("since"), zone))
+
+
+def _moment(value: Any, zone: str) -> datetime | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise ValueError(f"expected a date such as 2018-01-01, found {value!r}")
+    return value if value.tzinfo else value.replace(tzinfo=ZoneInfo(zone))

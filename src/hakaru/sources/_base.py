@@ -1,0 +1,132 @@
+"""What a source is: how it knows its format, and the query that turns a file into canonical jobs."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import importlib
+import io
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hakaru.engine.dialect import quote
+from hakaru.errors import SourceError
+from hakaru.registry import Registry
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+HEAD_BYTES = 65536
+SOURCES: Registry[Source] = Registry("source")
+
+
+@dataclass(frozen=True)
+class Records:
+    """A query over one input, and what its header says of the cluster.
+
+    The query gives canonical columns of `jobs` (those it leaves out are null), and `_line` (from 1),
+    `_text` (the record as it stands) and `_reason` (null, or why the record cannot be read).
+    """
+
+    sql: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    synthetic: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """A format. `read(con, path, cluster, options)` gives the records of one file."""
+
+    id: str
+    title: str
+    recognises: Callable[[Path, str], bool]
+    read: Callable[[DuckDBPyConnection, Path, str, Mapping[str, Any]], Records]
+    check: Callable[[Sequence[Path]], None] = lambda paths: None
+
+
+def source(id: str, title: str) -> Callable[[type], type]:
+    """Register a class with `recognises`, `read` and perhaps `check` as static methods."""
+
+    def register(cls: Any) -> type:
+        optional = {"check": cls.check} if hasattr(cls, "check") else {}
+        SOURCES.add(
+            Source(id=id, title=title, recognises=cls.recognises, read=cls.read, **optional)
+        )
+        return cls  # type: ignore[no-any-return]
+
+    return register
+
+
+def load_all() -> Registry[Source]:
+    """Import every adapter of this folder, so that each has registered itself."""
+    import hakaru.sources as package
+
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("_") and module.name != "ingest":
+            importlib.import_module(f"hakaru.sources.{module.name}")
+    return SOURCES
+
+
+def detect(path: Path) -> Source:
+    """The source that recognises a file by its beginning."""
+    start = head(path)
+    found = [source for source in load_all() if source.recognises(path, start)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        first = start.splitlines()[0][:120] if start.strip() else "(empty)"
+        raise SourceError(
+            f"{path}: the format is not known. It begins: {first!r}\n"
+            f"Name it with --format ({', '.join(SOURCES.ids())}); for a log of your own make, "
+            f"start with: hakaru ingest {path} --format table --guess"
+        )
+    names = " and ".join(source.id for source in found)
+    raise SourceError(f"{path}: looks like {names}; choose one with --format")
+
+
+def head(path: Path, size: int = HEAD_BYTES) -> str:
+    """The beginning of a file, unpacked, as text."""
+    try:
+        with open_bytes(path) as file:
+            return file.read(size).decode("utf-8", errors="replace").removeprefix("\ufeff")
+    except FileNotFoundError:
+        raise SourceError(f"{path}: there is no such file") from None
+    except IsADirectoryError:
+        raise SourceError(f"{path}: is a folder; name the files in it, e.g. {path}/*") from None
+    except (OSError, EOFError) as error:
+        raise SourceError(f"{path}: cannot be read: {error}") from None
+
+
+def open_bytes(path: Path) -> io.BufferedIOBase | gzip.GzipFile | bz2.BZ2File:
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    if path.suffix == ".bz2":
+        return bz2.open(path)
+    return open(path, "rb")
+
+
+def lines(path: Path) -> str:
+    """A query for the lines of a text file (.gz too): `_line`, from 1, and `_text`."""
+    return f"""
+        SELECT row_number() OVER () AS _line, rtrim(coalesce(line, ''), chr(13)) AS _text
+        FROM read_csv({quote(str(path))}, columns = {{'line': 'VARCHAR'}}, auto_detect = false,
+                      delim = '\x01\x02\x03', quote = '', escape = '', header = false,
+                      strict_mode = false, max_line_size = 16777216)
+    """
+
+
+def stem(path: Path) -> str:
+    """The file's name without its endings: `a/b.swf.gz` is `b`."""
+    name = path.name
+    for ending in (".gz", ".bz2", ".csv", ".swf", ".txt", ".parquet", ".log"):
+        name = name.removesuffix(ending)
+    return name
+
+
+def first_reason(checks: Sequence[tuple[str, str]]) -> str:
+    """SQL for the first check that holds: pairs of a condition and the SQL of its reason."""
+    cases = " ".join(f"WHEN {condition} THEN {reason}" for condition, reason in checks)
+    return f"CASE {cases} END"

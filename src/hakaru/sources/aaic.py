@@ -1,0 +1,106 @@
+"""AAIC's published CSV files (Takizawa et al.; github.com/aistairc/aaic-workload).
+
+Thirteen whole numbers a line. Job, user and group ids are unique within one file only, so the file's
+name becomes part of them. `gpus` counts GPUs per node. 5,045 jobs record a `walltime` that is not
+`time_end - time_start`; the recorded one is kept, as the paper's tables use it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hakaru.engine.dialect import quote
+from hakaru.errors import SourceError
+from hakaru.sources._base import Records, first_reason, lines, source, stem
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+COLUMNS = (
+    "id user group queue nodes gpus walltime_req termcode "
+    "time_submit time_start time_end waittime walltime"
+).split()
+QUEUES = ("normal", "short", "middle", "long")
+STATES = ("completed", "failed", "timeout", "cancelled", "killed")
+
+# Table 1 and section 3 of the paper; the README of the log says 32 to 40 nodes.
+FACTS: dict[str, Any] = {
+    "zone": "Asia/Tokyo",
+    "unit": "gpu",
+    "gpus_per_node": 8,
+    "nodes": 38,
+    "queues": {
+        "normal": {"max_walltime_h": 72, "max_nodes": 38},
+        "short": {"max_walltime_h": 3, "max_nodes": 1, "max_gpus": 1},
+        "middle": {"max_walltime_h": 168, "max_nodes": 1, "max_gpus": 8},
+        "long": {"max_walltime_h": 336, "max_nodes": 1, "max_gpus": 8},
+    },
+}
+
+
+@source("aaic", title="AAIC's quarterly CSV files (.csv, .csv.gz)")
+class Aaic:
+    @staticmethod
+    def recognises(path: Path, head: str) -> bool:
+        first = head.split("\n", 1)[0]
+        return [name.strip() for name in first.split(",")] == COLUMNS
+
+    @staticmethod
+    def check(paths: Sequence[Path]) -> None:
+        """Two files of one name would share their ids."""
+        twice = [name for name, n in Counter(log_name(p) for p in set(paths)).items() if n > 1]
+        if twice:
+            raise SourceError(
+                f"several files are called {twice[0]!r}; AAIC's ids are unique within a file, which is "
+                "known by its name. Rename one of them."
+            )
+
+    @staticmethod
+    def read(
+        con: DuckDBPyConnection, path: Path, cluster: str, options: Mapping[str, Any]
+    ) -> Records:
+        return Records(sql=_query(path), facts=FACTS)
+
+
+def log_name(path: Path) -> str:
+    return stem(path).removeprefix("aaicwl-")
+
+
+def _query(path: Path) -> str:
+    numbers = ", ".join(
+        f'TRY_CAST(cells[{i}] AS BIGINT) AS "{name}"' for i, name in enumerate(COLUMNS, 1)
+    )
+    log = quote(log_name(path) + "/")
+    queue = f"list_extract({list(QUEUES)}, queue + 1)"
+    state = f"list_extract({list(STATES)}, termcode + 1)"
+    return f"""
+        SELECT _line, _text, {_reason()} AS _reason,
+               {log} || id AS job_id, {log} || "user" AS "user", {log} || "group" AS account,
+               {queue} AS queue, {state} AS state, nodes AS num_nodes, nodes * gpus AS num_gpus,
+               'P100' AS gpu_model, CAST(walltime_req AS DOUBLE) AS requested_s,
+               to_timestamp(time_submit) AS submitted_at, to_timestamp(time_start) AS started_at,
+               to_timestamp(time_end) AS ended_at,
+               CAST(waittime AS DOUBLE) AS wait_s, CAST(walltime AS DOUBLE) AS run_s
+        FROM (SELECT _line, _text, len(cells) AS num_cells, {numbers}
+              FROM (SELECT *, string_split(_text, ',') AS cells FROM ({lines(path)})
+                    WHERE _line > 1 AND _text <> ''))
+    """
+
+
+def _reason() -> str:
+    number = [
+        (f'"{name}" IS NULL', f"'{name} is not a whole number'") for name in COLUMNS
+    ]
+    return first_reason(
+        [
+            ("num_cells <> 13", "'expected 13 columns, found ' || num_cells"),
+            *number,
+            ("queue NOT BETWEEN 0 AND 3", "'queue ' || queue || ' is not 0 to 3'"),
+            ("termcode NOT BETWEEN 0 AND 4", "'termcode ' || termcode || ' is not 0 to 4'"),
+            ("nodes < 1 OR gpus < 0", "'nodes or gpus is negative or zero'"),
+            ("time_submit <= 0", "'time_submit is not a time'"),
+        ]
+    )

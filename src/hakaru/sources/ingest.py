@@ -1,0 +1,310 @@
+"""From files to the lake: read, check, tell the bad rows from the good ones, and upsert.
+
+Everything is staged first; the lake changes in one commit a table at the end, or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from hakaru.engine.dialect import DUCKDB_TYPES, quote
+from hakaru.engine.duckdb import connect, one_row
+from hakaru.errors import HakaruError, SourceError
+from hakaru.lake import Lake, Upsert
+from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS, STATES, Table
+from hakaru.settings import Engine as EngineSettings
+from hakaru.settings import check_cluster_name
+from hakaru.sources._base import Records, Source, detect, first_reason, open_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+NUM_READERS = 2
+# bytes read, bytes in all, rows read, rows rejected
+Progress = Callable[[int, int, int, int], None]
+
+# What no source may let through. A time that runs backwards is a fault of the row, not a short job.
+CHECKS: tuple[tuple[str, str], ...] = (
+    ("job_id IS NULL", "'the job has no id'"),
+    ("submitted_at IS NULL", "'the time of submission is missing'"),
+    (f"state NOT IN {STATES}", "'unknown state ' || state"),
+    ("state IS NULL", "'the state is missing'"),
+    ("started_at < submitted_at", "'it starts before it is submitted'"),
+    ("ended_at < started_at", "'it ends before it starts'"),
+    ("run_s < 0", "'the run time is negative'"),
+    ("wait_s < 0", "'the wait is negative'"),
+    ("num_gpus < 0 OR num_nodes < 0 OR num_cpus < 0", "'a negative number of resources'"),
+    ("requested_s <= 0", "'the requested walltime is not above 0'"),
+)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What an ingest did, for the last lines on the terminal."""
+
+    cluster: str
+    sources: list[str]
+    num_files: int
+    num_read: int
+    upsert: Upsert
+    num_rejected: int
+    rejected_by_reason: dict[str, int]
+    first_rejects: list[tuple[str, int, str]]
+    since: datetime | None
+    until: datetime | None
+    num_users: int
+    num_gpus: int | None
+    seconds: float
+
+
+@dataclass
+class _Batch:
+    """What is staged in one DuckDB connection before it is committed."""
+
+    con: DuckDBPyConnection
+    cluster: str
+    strict: bool
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    synthetic: bool = False
+
+
+def ingest(
+    lake: Lake,
+    paths: Sequence[Path],
+    cluster: str,
+    *,
+    format: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    strict: bool = False,
+    engine: EngineSettings | None = None,
+    progress: Progress | None = None,
+) -> Summary:
+    """Read log files into the lake as one cluster's jobs."""
+    from hakaru.sources._base import load_all
+
+    check_cluster_name(cluster)
+    if not paths:
+        raise SourceError("no file to read")
+    started_at = datetime.now(UTC)
+    chosen = [(path, load_all().get(format) if format else detect(path)) for path in dict.fromkeys(paths)]
+    for source in {source.id: source for _, source in chosen}.values():
+        source.check([path for path, s in chosen if s is source])
+    with lake.staging() as folder:
+        con = connect(engine or EngineSettings(), spill_to=str(folder))
+        try:
+            batch = _Batch(con, cluster, strict)
+            _create_staged(con)
+            _read_all(batch, chosen, options or {}, progress)
+            return _store(lake, batch, chosen, started_at)
+        finally:
+            con.close()
+
+
+def _create_staged(con: DuckDBPyConnection) -> None:
+    columns = ", ".join(f'"{c.name}" {DUCKDB_TYPES[c.type]}' for c in JOBS.columns)
+    con.execute(f"CREATE TABLE staged ({columns})")
+    columns = ", ".join(f'"{c.name}" {DUCKDB_TYPES[c.type]}' for c in REJECTS.columns)
+    con.execute(f"CREATE TABLE staged_rejects ({columns})")
+
+
+def _read_all(
+    batch: _Batch,
+    chosen: Sequence[tuple[Path, Source]],
+    options: Mapping[str, Any],
+    progress: Progress | None,
+) -> None:
+    """Read the files side by side, telling `progress` how far they are."""
+    total = sum(path.stat().st_size for path, _ in chosen)
+    done = 0
+    with ThreadPoolExecutor(NUM_READERS) as pool:
+        cursors = [batch.con.cursor() for _ in chosen]
+        futures = [
+            pool.submit(_read_one, batch, cursor, path, source, options)
+            for cursor, (path, source) in zip(cursors, chosen, strict=True)
+        ]
+        for future, (path, _) in zip(futures, chosen, strict=True):
+            future.result()
+            done += path.stat().st_size
+            if progress:
+                progress(done, total, *_counts(batch.con))
+
+
+def _counts(con: DuckDBPyConnection) -> tuple[int, int]:
+    good, bad = one_row(
+        con, "SELECT (SELECT count(*) FROM staged), (SELECT count(*) FROM staged_rejects)"
+    )
+    return good + bad, bad
+
+
+def _read_one(
+    batch: _Batch,
+    con: DuckDBPyConnection,
+    path: Path,
+    source: Source,
+    options: Mapping[str, Any],
+) -> None:
+    try:
+        records = source.read(con, path, batch.cluster, options)
+        batch.facts.setdefault(source.id, {}).update(records.facts)
+        batch.synthetic |= records.synthetic
+        _stage(batch, con, path, source, records)
+    except duckdb.Error as error:
+        first = str(error).strip().splitlines()[0]
+        raise SourceError(f"{path}: cannot be read as {source.id}: {first}") from None
+
+
+def _stage(
+    batch: _Batch, con: DuckDBPyConnection, path: Path, source: Source, records: Records
+) -> None:
+    """Split one file's records into good rows and rejects."""
+    described = con.execute(f"DESCRIBE {records.sql}").fetchall()
+    given = {row[0] for row in described}
+    columns = ", ".join(_column(name, given, batch.cluster) for name in JOBS.names)
+    table = f"raw_{uuid.uuid4().hex}"
+    con.execute(
+        f"""
+        CREATE TEMP TABLE {table} AS
+        SELECT *, coalesce(_source_reason, {first_reason(CHECKS)}) AS _reason
+        FROM (SELECT _line, _text, _reason AS _source_reason, {columns} FROM ({records.sql}))
+        """
+    )
+    names = ", ".join(f'"{name}"' for name in JOBS.names)
+    file = quote(str(path.resolve()))
+    con.execute(
+        f"""
+        INSERT INTO staged_rejects
+        SELECT {quote(batch.cluster)}, {file}, _line, {quote(source.id)}, _reason, left(_text, 500)
+        FROM {table} WHERE _reason IS NOT NULL
+        """
+    )
+    if batch.strict:
+        _refuse_first(con, table, path)
+    con.execute(f"INSERT INTO staged SELECT {names} FROM {table} WHERE _reason IS NULL")
+    con.execute(f"DROP TABLE {table}")
+
+
+def _column(name: str, given: set[str], cluster: str) -> str:
+    """A canonical column from what the source gives, or derived, or null."""
+    kind = DUCKDB_TYPES[JOBS.column(name).type]
+    if name == "cluster":
+        return f"{quote(cluster)} AS cluster"
+    if name in given:
+        return f'CAST("{name}" AS {kind}) AS "{name}"'
+    if name == "wait_s" and {"started_at", "submitted_at"} <= given:
+        return "epoch(started_at) - epoch(submitted_at) AS wait_s"
+    if name == "run_s" and {"started_at", "ended_at"} <= given:
+        return "epoch(ended_at) - epoch(started_at) AS run_s"
+    return f'CAST(NULL AS {kind}) AS "{name}"'
+
+
+def _refuse_first(con: DuckDBPyConnection, table: str, path: Path) -> None:
+    bad = con.execute(
+        f"SELECT _line, _reason, left(_text, 120) FROM {table} WHERE _reason IS NOT NULL "
+        "ORDER BY _line LIMIT 1"
+    ).fetchall()
+    for row in bad:
+        raise SourceError(f"{path}, line {row[0]}: {row[1]}: {row[2]!r}; nothing was stored (--strict)")
+
+
+def _store(
+    lake: Lake, batch: _Batch, chosen: Sequence[tuple[Path, Source]], started_at: datetime
+) -> Summary:
+    con = batch.con
+    num_read, num_rejected = _counts(con)
+    sources = sorted({source.id for _, source in chosen})
+    if num_read == 0:
+        raise SourceError(f"no job in {', '.join(str(path) for path, _ in chosen)}; nothing was stored")
+    upsert = lake.upsert(con, JOBS, "staged")
+    if num_rejected:
+        lake.upsert(con, REJECTS, "staged_rejects")
+    for source, facts in batch.facts.items():
+        if facts:
+            row = {"cluster": batch.cluster, "source": source, "facts": json.dumps(facts, sort_keys=True)}
+            _upsert_rows(lake, con, CLUSTERS, [row])
+    _log_ingest(lake, batch, chosen, started_at, num_read, num_rejected, upsert)
+    return _summary(batch, sources, len(chosen), num_read, num_rejected, upsert, started_at)
+
+
+def _log_ingest(
+    lake: Lake,
+    batch: _Batch,
+    chosen: Sequence[tuple[Path, Source]],
+    started_at: datetime,
+    num_read: int,
+    num_rejected: int,
+    upsert: Upsert,
+) -> None:
+    row = {
+        "ingest_id": uuid.uuid4().hex,
+        "cluster": batch.cluster,
+        "source": ", ".join(sorted({source.id for _, source in chosen})),
+        "inputs": [str(path.resolve()) for path, _ in chosen],
+        "synthetic": batch.synthetic,
+        "started_at": started_at,
+        "ended_at": datetime.now(UTC),
+        "num_read": num_read,
+        "num_new": upsert.num_new,
+        "num_updated": upsert.num_updated,
+        "num_unchanged": upsert.num_unchanged,
+        "num_repeated": upsert.num_repeated,
+        "num_rejected": num_rejected,
+    }
+    _upsert_rows(lake, batch.con, INGESTS, [row])
+
+
+def _upsert_rows(
+    lake: Lake, con: DuckDBPyConnection, table: Table, rows: list[dict[str, Any]]
+) -> None:
+    import pyarrow as pa
+
+    con.register("small_rows", pa.Table.from_pylist(rows, schema=table.arrow()))
+    lake.upsert(con, table, "small_rows")
+    con.unregister("small_rows")
+
+
+def _summary(
+    batch: _Batch,
+    sources: list[str],
+    num_files: int,
+    num_read: int,
+    num_rejected: int,
+    upsert: Upsert,
+    started_at: datetime,
+) -> Summary:
+    con = batch.con
+    since, until, users, gpus = one_row(
+        con,
+        'SELECT min(submitted_at), max(submitted_at), count(DISTINCT "user"), max(num_gpus) '
+        "FROM staged",
+    )
+    reasons = con.execute(
+        "SELECT reason, count(*) FROM staged_rejects GROUP BY reason ORDER BY count(*) DESC, reason"
+    ).fetchall()
+    first = con.execute(
+        "SELECT file, line, reason FROM staged_rejects ORDER BY file, line LIMIT 5"
+    ).fetchall()
+    return Summary(
+        cluster=batch.cluster,
+        sources=sources,
+        num_files=num_files,
+        num_read=num_read,
+        upsert=upsert,
+        num_rejected=num_rejected,
+        rejected_by_reason=dict(reasons),
+        first_rejects=first,
+        since=since,
+        until=until,
+        num_users=users,
+        num_gpus=gpus,
+        seconds=(datetime.now(UTC) - started_at).total_seconds(),
+    )

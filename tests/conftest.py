@@ -1,0 +1,87 @@
+"""What the tests share: the published logs beside the project, and small lakes of hand-written jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hakaru.engine.duckdb import connect
+from hakaru.lake import Lake
+from hakaru.schema import CLUSTERS, INGESTS, JOBS, TABLES
+from hakaru.settings import Engine
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    if not SHARED.is_dir():
+        pytest.skip("the published logs are not beside the project (../shared)")
+    return SHARED
+
+
+@pytest.fixture(scope="session")
+def aaic_files(shared: Path) -> list[Path]:
+    return sorted((shared / "data" / "aaic").glob("*.csv.gz"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake.create(tmp_path / "workspace")
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def job(number: int, **columns: Any) -> dict[str, Any]:
+    """A finished one-GPU job of an hour on a cluster called `c`, with what a test changes."""
+    row: dict[str, Any] = {
+        "cluster": "c",
+        "job_id": str(number),
+        "user": "ann",
+        "account": "lab",
+        "queue": "normal",
+        "state": "completed",
+        "num_nodes": 1,
+        "num_gpus": 1,
+        "requested_s": 7200.0,
+        "submitted_at": utc("2018-01-01T00:00:00"),
+        "started_at": utc("2018-01-01T00:00:10"),
+        "ended_at": utc("2018-01-01T01:00:10"),
+        "wait_s": 10.0,
+        "run_s": 3600.0,
+    }
+    return row | columns
+
+
+def put(lake: Lake, table: str, rows: list[dict[str, Any]]) -> None:
+    con = connect(Engine())
+    con.register("rows", pa.Table.from_pylist(rows, schema=TABLES[table].arrow()))
+    lake.upsert(con, TABLES[table], "rows")
+    con.close()
+
+
+def put_jobs(lake: Lake, rows: list[dict[str, Any]], facts: str = "{}") -> Lake:
+    """Store hand-written jobs as if they had been ingested."""
+    put(lake, JOBS.name, rows)
+    clusters = sorted({row["cluster"] for row in rows} or {"c"})
+    now = datetime.now(UTC)
+    for name in clusters:
+        ingest = {"ingest_id": name, "cluster": name, "source": "test", "synthetic": False}
+        put(lake, INGESTS.name, [ingest | {"started_at": now, "ended_at": now}])
+        put(lake, CLUSTERS.name, [{"cluster": name, "source": "test", "facts": facts}])
+    return lake
+
+
+@pytest.fixture
+def lake_of(lake: Lake) -> Callable[..., Lake]:
+    def make(rows: list[dict[str, Any]], facts: str = "{}") -> Lake:
+        return put_jobs(lake, rows, facts)
+
+    return make
