@@ -320,9 +320,7 @@ def _without_repeats(con: DuckDBPyConnection, table: Table, rows: str, num_rows:
     return "merge_incoming"
 
 
-def _files_near(
-    con: DuckDBPyConnection, delta: DeltaTable, table: Table, rows: str
-) -> list[_File]:
+def _files_near(con: DuckDBPyConnection, delta: DeltaTable, table: Table, rows: str) -> list[_File]:
     """The files whose cluster and time ranges may hold one of the keys."""
     files = _active(delta, table)
     for column in ("cluster", table.time):
@@ -385,12 +383,16 @@ def _stat(value: Any, up: bool) -> Any:
     micros = value.microsecond
     millis = -(-micros // 1000) if up else micros // 1000
     base = value.astimezone(UTC).replace(microsecond=0).timestamp() + millis / 1000
-    return datetime.fromtimestamp(base, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(base, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
 
 
 def _rank(table: Table, alias: str) -> str:
     """A row's rank among rows with its key: `prefer`, then what it knows, then its text."""
-    wanted = [f"coalesce(CAST({_qualified(expr, table, alias)} AS VARCHAR), '')" for expr in table.prefer]
+    wanted = [
+        f"coalesce(CAST({_qualified(expr, table, alias)} AS VARCHAR), '')" for expr in table.prefer
+    ]
     known = " + ".join(f'CAST({alias}."{c}" IS NOT NULL AS INTEGER)' for c in table.names)
     text = ", ".join(f'CAST({alias}."{c}" AS VARCHAR)' for c in table.names)
     return f"row({', '.join([*wanted, known, f'concat_ws(chr(31), {text})'])})"

@@ -99,13 +99,14 @@ class Session:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.engine.close()
 
-    def run(
-        self, analysis: Analysis, selection: Selection | None = None, **params: Any
-    ) -> Result:
+    def run(self, analysis: Analysis, selection: Selection | None = None, **params: Any) -> Result:
         selection = self._complete(selection or Selection(), analysis)
         sql = analysis.sql(**params)
         rules = _rules(analysis, selection)
@@ -147,7 +148,9 @@ class Session:
         unknown = [name for name in selection.clusters if name not in self.known_clusters]
         if unknown:
             known = ", ".join(self.known_clusters) or "none"
-            raise HakaruError(f"there is no cluster {unknown[0]!r} in {self.lake.workspace}; known: {known}")
+            raise HakaruError(
+                f"there is no cluster {unknown[0]!r} in {self.lake.workspace}; known: {known}"
+            )
         if selection.by is not None and not analysis.groups:
             raise FilterError(f"{analysis.id} cannot be grouped with --by")
         clusters = selection.clusters or self.known_clusters
@@ -178,7 +181,9 @@ class Session:
     def _define(self, selection: Selection, condition: Condition, rules: Sequence[Rule]) -> None:
         names = selection.clusters
         self.engine.define("jobs_all", self._jobs_sql(names, selection))
-        self.engine.define("jobs_selected", f"SELECT * FROM jobs_all WHERE {condition.sql}", condition.values)
+        self.engine.define(
+            "jobs_selected", f"SELECT * FROM jobs_all WHERE {condition.sql}", condition.values
+        )
         passing = " AND ".join(f"({rule.sql})" for rule in rules) or "true"
         self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {passing}")
         clusters = {name: self.settings.cluster(name) for name in names}
@@ -194,7 +199,11 @@ class Session:
         local = _by_cluster(
             {n: f"from_utc_timestamp(submitted_at, '{zone}')" for n, zone in zones.items()}
         )
-        grp = f"coalesce(CAST(sized.{selection.by} AS STRING), 'unknown')" if selection.by else "'all'"
+        grp = (
+            f"coalesce(CAST(sized.{selection.by} AS STRING), 'unknown')"
+            if selection.by
+            else "'all'"
+        )
         weight = "pe_hours" if selection.weight == "gpu-hours" else "CAST(1 AS DOUBLE)"
         listed = ", ".join(f"'{name}'" for name in names)
         return f"""
@@ -227,7 +236,9 @@ class Session:
             for i, span in enumerate(cluster.nodes if per_node else ()):
                 until = starts[i + 1] if i + 1 < len(starts) else None
                 pes = float(span.count * (per_node or 0))
-                rows.append({"cluster": name, "since_s": starts[i], "until_s": until, "num_pes": pes})
+                rows.append(
+                    {"cluster": name, "since_s": starts[i], "until_s": until, "num_pes": pes}
+                )
         number = pa.float64()
         return pa.Table.from_pylist(
             rows,

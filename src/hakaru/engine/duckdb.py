@@ -78,5 +78,7 @@ def select_files(table: Table, files: Sequence[str]) -> str:
         listed = ", ".join(quote(file) for file in files)
         columns = ", ".join(f'"{name}"' for name in table.names)
         return f"SELECT {columns} FROM read_parquet([{listed}], union_by_name = true)"
-    columns = ", ".join(f'CAST(NULL AS {DUCKDB_TYPES[c.type]}) AS "{c.name}"' for c in table.columns)
+    columns = ", ".join(
+        f'CAST(NULL AS {DUCKDB_TYPES[c.type]}) AS "{c.name}"' for c in table.columns
+    )
     return f"SELECT {columns} WHERE false"

@@ -19,10 +19,7 @@ from hakaru.sources._base import Records, first_reason, lines, source, stem
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-COLUMNS = (
-    "id user group queue nodes gpus walltime_req termcode "
-    "time_submit time_start time_end waittime walltime"
-).split()
+COLUMNS = ["id", "user", "group", "queue", "nodes", "gpus", "walltime_req", "termcode", "time_submit", "time_start", "time_end", "waittime", "walltime"]
 QUEUES = ("normal", "short", "middle", "long")
 STATES = ("completed", "failed", "timeout", "cancelled", "killed")
 
@@ -91,9 +88,7 @@ def _query(path: Path) -> str:
 
 
 def _reason() -> str:
-    number = [
-        (f'"{name}" IS NULL', f"'{name} is not a whole number'") for name in COLUMNS
-    ]
+    number = [(f'"{name}" IS NULL', f"'{name} is not a whole number'") for name in COLUMNS]
     return first_reason(
         [
             ("num_cells <> 13", "'expected 13 columns, found ' || num_cells"),

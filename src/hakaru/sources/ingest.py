@@ -18,15 +18,14 @@ import duckdb
 
 from hakaru.engine.dialect import DUCKDB_TYPES, quote
 from hakaru.engine.duckdb import connect, one_row
-from hakaru.errors import HakaruError, SourceError
+from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS, STATES, Table
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name
-from hakaru.sources._base import Records, Source, detect, first_reason, open_bytes
+from hakaru.sources._base import Records, Source, detect, first_reason
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
 NUM_READERS = 2
@@ -96,7 +95,9 @@ def ingest(
     if not paths:
         raise SourceError("no file to read")
     started_at = datetime.now(UTC)
-    chosen = [(path, load_all().get(format) if format else detect(path)) for path in dict.fromkeys(paths)]
+    chosen = [
+        (path, load_all().get(format) if format else detect(path)) for path in dict.fromkeys(paths)
+    ]
     for source in {source.id: source for _, source in chosen}.values():
         source.check([path for path, s in chosen if s is source])
     with lake.staging() as folder:
@@ -213,7 +214,9 @@ def _refuse_first(con: DuckDBPyConnection, table: str, path: Path) -> None:
         "ORDER BY _line LIMIT 1"
     ).fetchall()
     for row in bad:
-        raise SourceError(f"{path}, line {row[0]}: {row[1]}: {row[2]!r}; nothing was stored (--strict)")
+        raise SourceError(
+            f"{path}, line {row[0]}: {row[1]}: {row[2]!r}; nothing was stored (--strict)"
+        )
 
 
 def _store(
@@ -223,13 +226,19 @@ def _store(
     num_read, num_rejected = _counts(con)
     sources = sorted({source.id for _, source in chosen})
     if num_read == 0:
-        raise SourceError(f"no job in {', '.join(str(path) for path, _ in chosen)}; nothing was stored")
+        raise SourceError(
+            f"no job in {', '.join(str(path) for path, _ in chosen)}; nothing was stored"
+        )
     upsert = lake.upsert(con, JOBS, "staged")
     if num_rejected:
         lake.upsert(con, REJECTS, "staged_rejects")
     for source, facts in batch.facts.items():
         if facts:
-            row = {"cluster": batch.cluster, "source": source, "facts": json.dumps(facts, sort_keys=True)}
+            row = {
+                "cluster": batch.cluster,
+                "source": source,
+                "facts": json.dumps(facts, sort_keys=True),
+            }
             _upsert_rows(lake, con, CLUSTERS, [row])
     _log_ingest(lake, batch, chosen, started_at, num_read, num_rejected, upsert)
     return _summary(batch, sources, len(chosen), num_read, num_rejected, upsert, started_at)

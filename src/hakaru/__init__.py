@@ -1,0 +1,1 @@
+"""Hakaru: the instrument panel of a shared GPU cluster."""
