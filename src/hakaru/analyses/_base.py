@@ -52,7 +52,7 @@ class Param:
             if value not in self.choices:
                 raise HakaruError(f"{self.name} is one of {', '.join(self.choices)}, not {value!r}")
             return str(value)
-        kind = type(self.default)
+        kind = int if isinstance(self.default, int) else float
         try:
             number = kind(value)
         except (TypeError, ValueError):

@@ -54,9 +54,9 @@ def parse_where(text: str, columns: Mapping[str, Type], zone: str = "UTC") -> Co
         raise FilterError(f"cannot read the filter {text!r}: {problem}; {EXAMPLE}") from None
     except RecursionError:
         raise FilterError("the filter is nested too deeply") from None
-    tree = statements[0] if len(statements) == 1 else None
-    where = tree.args.get("where") if tree is not None else None
-    if where is None or {k for k, v in tree.args.items() if v} - {"expressions", "where", "kind"}:
+    parts = statements[0].args if len(statements) == 1 and statements[0] else {}
+    where = parts.get("where")
+    if where is None or {name for name, part in parts.items() if part} - {"expressions", "where"}:
         raise FilterError(f"the filter {text!r} is not one condition; {EXAMPLE}")
     if sum(1 for _ in where.walk()) > MAX_NODES:
         raise FilterError("the filter has too many parts")
@@ -97,7 +97,7 @@ class _Writer:
     zone: ZoneInfo
     values: list[Value] = field(default_factory=list)
 
-    def condition(self, node: exp.Expression) -> str:
+    def condition(self, node: exp.Expr) -> str:
         from sqlglot import exp
 
         if isinstance(node, exp.Paren):
@@ -117,10 +117,10 @@ class _Writer:
             return f"{column} BETWEEN {low} AND {high}"
         return self._comparison(node)
 
-    def _comparison(self, node: exp.Expression) -> str:
+    def _comparison(self, node: exp.Expr) -> str:
         from sqlglot import exp
 
-        signs: dict[type[exp.Expression], str] = {
+        signs: dict[type[exp.Expr], str] = {
             exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
             exp.Like: "LIKE",
         }  # fmt: skip
@@ -152,7 +152,7 @@ class _Writer:
         listed = ", ".join(self._value(item, kind, column) for item in node.expressions)
         return f"{column} IN ({listed})"
 
-    def _column(self, node: exp.Expression, lists: bool = False) -> tuple[str, Type]:
+    def _column(self, node: exp.Expr, lists: bool = False) -> tuple[str, Type]:
         from sqlglot import exp
 
         if not isinstance(node, exp.Column) or node.table:
@@ -165,11 +165,11 @@ class _Writer:
             raise FilterError(f"{name} is a list; only IS NULL and IS NOT NULL work on it")
         return name, kind
 
-    def _value(self, node: exp.Expression, kind: Type, column: str) -> str:
+    def _value(self, node: exp.Expr, kind: Type, column: str) -> str:
         self.values.append(self._literal(node, kind, column))
         return f"{{{len(self.values) - 1}}}"
 
-    def _literal(self, node: exp.Expression, kind: Type, column: str) -> Value:
+    def _literal(self, node: exp.Expr, kind: Type, column: str) -> Value:
         from sqlglot import exp
 
         negative = isinstance(node, exp.Neg)

@@ -19,7 +19,10 @@ from hakaru.sources._base import Records, first_reason, lines, source, stem
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-COLUMNS = ["id", "user", "group", "queue", "nodes", "gpus", "walltime_req", "termcode", "time_submit", "time_start", "time_end", "waittime", "walltime"]
+COLUMNS = (
+    *("id", "user", "group", "queue", "nodes", "gpus", "walltime_req", "termcode"),
+    *("time_submit", "time_start", "time_end", "waittime", "walltime"),
+)
 QUEUES = ("normal", "short", "middle", "long")
 STATES = ("completed", "failed", "timeout", "cancelled", "killed")
 
@@ -43,7 +46,7 @@ class Aaic:
     @staticmethod
     def recognises(path: Path, head: str) -> bool:
         first = head.split("\n", 1)[0]
-        return [name.strip() for name in first.split(",")] == COLUMNS
+        return [name.strip() for name in first.split(",")] == list(COLUMNS)
 
     @staticmethod
     def check(paths: Sequence[Path]) -> None:
