@@ -169,7 +169,7 @@ class Session:
         zone = self.settings.cluster(selection.clusters[0]).zone
         condition = EVERYTHING
         if selection.where:
-            condition &= parse_where(selection.where, COLUMNS, zone)
+            condition &= parse_where(selection.where, "jobs_all", COLUMNS, zone)
         present = analysis.period == "present"
         if selection.since:
             column = "coalesce(ended_at, started_at, submitted_at)" if present else "submitted_at"

@@ -40,8 +40,8 @@ class Condition:
 EVERYTHING = Condition("true")
 
 
-def parse_where(text: str, columns: Mapping[str, Type], zone: str = "UTC") -> Condition:
-    """A filter's text as a condition on `columns`; times without an offset are in `zone`."""
+def parse_where(text: str, table: str, columns: Mapping[str, Type], zone: str = "UTC") -> Condition:
+    """A filter's text as a condition on the table; times without an offset are in `zone`."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -60,7 +60,7 @@ def parse_where(text: str, columns: Mapping[str, Type], zone: str = "UTC") -> Co
         raise FilterError(f"the filter {text!r} is not one condition; {EXAMPLE}")
     if sum(1 for _ in where.walk()) > MAX_NODES:
         raise FilterError("the filter has too many parts")
-    writer = _Writer(text, columns, ZoneInfo(zone))
+    writer = _Writer(table, columns, ZoneInfo(zone))
     sql = writer.condition(where.this)
     return Condition(f"({sql})", tuple(writer.values))
 
@@ -76,14 +76,6 @@ def parse_moment(text: str, zone: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
 
 
-def since(text: str, zone: str, column: str = "submitted_at") -> Condition:
-    return Condition(f"{column} >= {{0}}", (parse_moment(text, zone),))
-
-
-def until(text: str, zone: str, column: str = "submitted_at") -> Condition:
-    return Condition(f"{column} < {{0}}", (end_of(text, zone),))
-
-
 def end_of(text: str, zone: str) -> datetime:
     """A bare date means the whole day, so `--until 2018-12-31` includes the 31st."""
     moment = parse_moment(text, zone)
@@ -92,7 +84,7 @@ def end_of(text: str, zone: str) -> datetime:
 
 @dataclass
 class _Writer:
-    text: str
+    table: str
     columns: Mapping[str, Type]
     zone: ZoneInfo
     values: list[Value] = field(default_factory=list)
@@ -163,10 +155,10 @@ class _Writer:
         kind = self.columns[name]
         if kind == "list<string>" and not lists:
             raise FilterError(f"{name} is a list; only IS NULL and IS NOT NULL work on it")
-        return name, kind
+        return f"{self.table}.{name}", kind
 
     def _value(self, node: exp.Expr, kind: Type, column: str) -> str:
-        self.values.append(self._literal(node, kind, column))
+        self.values.append(self._literal(node, kind, column.removeprefix(f"{self.table}.")))
         return f"{{{len(self.values) - 1}}}"
 
     def _literal(self, node: exp.Expr, kind: Type, column: str) -> Value:
