@@ -14,7 +14,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -131,6 +131,18 @@ class Lake:
             delta = self._delta(table, create=True)
             assert delta is not None
             return _merge(con, delta, table, rows)
+
+    def put_rows(
+        self, con: DuckDBPyConnection, table: Table, rows: Sequence[Mapping[str, Any]]
+    ) -> Upsert:
+        """Upsert a few rows that are at hand as dicts; a column that is left out is null."""
+        import pyarrow as pa
+
+        con.register("put_rows", pa.Table.from_pylist(list(rows), schema=table.arrow()))
+        try:
+            return self.upsert(con, table, "put_rows")
+        finally:
+            con.unregister("put_rows")
 
     def compact(self, retain_hours: int = RETAIN_HOURS) -> None:
         """Join small files into few, ordered by time, and delete what no reader can need.

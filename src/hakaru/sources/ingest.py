@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from hakaru.engine.dialect import DUCKDB_TYPES, quote
 from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
-from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS, STATES, Table
+from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS, STATES
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name
 from hakaru.sources._base import Records, Source, detect, first_reason
@@ -233,52 +233,58 @@ def _store(
     if num_rejected:
         lake.upsert(con, REJECTS, "staged_rejects")
     for source, facts in batch.facts.items():
-        if facts:
-            row = {
-                "cluster": batch.cluster,
-                "source": source,
-                "facts": json.dumps(facts, sort_keys=True),
-            }
-            _upsert_rows(lake, con, CLUSTERS, [row])
-    _log_ingest(lake, batch, chosen, started_at, num_read, num_rejected, upsert)
+        put_facts(lake, con, batch.cluster, source, facts)
+    log_ingest(
+        lake,
+        con,
+        batch.cluster,
+        source=", ".join(sources),
+        inputs=[str(path.resolve()) for path, _ in chosen],
+        started_at=started_at,
+        num_read=num_read,
+        num_rejected=num_rejected,
+        upsert=upsert,
+        synthetic=batch.synthetic,
+    )
     return _summary(batch, sources, len(chosen), num_read, num_rejected, upsert, started_at)
 
 
-def _log_ingest(
+def log_ingest(
     lake: Lake,
-    batch: _Batch,
-    chosen: Sequence[tuple[Path, Source]],
+    con: DuckDBPyConnection,
+    cluster: str,
+    *,
+    source: str,
+    inputs: Sequence[str],
     started_at: datetime,
     num_read: int,
     num_rejected: int,
     upsert: Upsert,
+    synthetic: bool = False,
 ) -> None:
+    """Note in the lake that an ingest has ended, and what became of its records."""
     row = {
         "ingest_id": uuid.uuid4().hex,
-        "cluster": batch.cluster,
-        "source": ", ".join(sorted({source.id for _, source in chosen})),
-        "inputs": [str(path.resolve()) for path, _ in chosen],
-        "synthetic": batch.synthetic,
+        "cluster": cluster,
+        "source": source,
+        "inputs": list(inputs),
+        "synthetic": synthetic,
         "started_at": started_at,
         "ended_at": datetime.now(UTC),
         "num_read": num_read,
-        "num_new": upsert.num_new,
-        "num_updated": upsert.num_updated,
-        "num_unchanged": upsert.num_unchanged,
-        "num_repeated": upsert.num_repeated,
         "num_rejected": num_rejected,
+        **asdict(upsert),
     }
-    _upsert_rows(lake, batch.con, INGESTS, [row])
+    lake.put_rows(con, INGESTS, [row])
 
 
-def _upsert_rows(
-    lake: Lake, con: DuckDBPyConnection, table: Table, rows: list[dict[str, Any]]
+def put_facts(
+    lake: Lake, con: DuckDBPyConnection, cluster: str, source: str, facts: Mapping[str, Any]
 ) -> None:
-    import pyarrow as pa
-
-    con.register("small_rows", pa.Table.from_pylist(rows, schema=table.arrow()))
-    lake.upsert(con, table, "small_rows")
-    con.unregister("small_rows")
+    """Keep what a source's header says of a cluster."""
+    if facts:
+        text = json.dumps(facts, sort_keys=True)
+        lake.put_rows(con, CLUSTERS, [{"cluster": cluster, "source": source, "facts": text}])
 
 
 def _summary(
