@@ -1,0 +1,55 @@
+"""The command line: one small file a verb, each imported only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from typing import Any
+
+import click
+
+from hakaru.errors import HakaruError
+
+EPILOG = "Begin with `hakaru demo`, or ask your own log: `hakaru show walltime --from my.swf.gz`."
+
+
+class Verbs(click.Group):
+    """The verbs are the modules of this package; each holds its command as `command`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        names = [module.name for module in pkgutil.iter_modules(__path__)]
+        return sorted(name for name in names if not name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"hakaru.cli.{name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None:
+            known = ", ".join(self.list_commands(ctx))
+            ctx.fail(f"there is no command {args[0]!r}; known: {known}")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HakaruError as error:
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(1)
+        except BrokenPipeError:  # the reader, e.g. head, has had enough
+            sys.stderr.close()
+            ctx.exit(0)
+
+
+@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="hakaru", prog_name="hakaru")
+def main() -> None:
+    """Hakaru: the instrument panel of a shared GPU cluster.
+
+    Turns job logs into the tables and figures of the published workload studies.
+    """

@@ -1,0 +1,189 @@
+"""Options that several verbs share: the workspace or the log files, and the selection of jobs."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from hakaru.errors import HakaruError
+
+F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_WORKSPACE = "hakaru-workspace"
+
+
+def workspace_option(function: F) -> F:
+    return click.option(
+        "--workspace",
+        "-w",
+        envvar="HAKARU_WORKSPACE",
+        default=DEFAULT_WORKSPACE,
+        show_default=True,
+        type=click.Path(path_type=Path, file_okay=False),
+        help="Folder of the workspace (or set HAKARU_WORKSPACE).",
+    )(function)
+
+
+def data_options(function: F) -> F:
+    """`--workspace`, or log files instead of one."""
+    function = workspace_option(function)
+    function = click.option(
+        "--from",
+        "logs",
+        multiple=True,
+        metavar="[NAME=]FILE",
+        help="Read this log instead of a workspace; quote a pattern, repeat for more.",
+    )(function)
+    return click.option("--log-format", help="Format of the logs, where it cannot be told.")(
+        function
+    )
+
+
+def engine_option(function: F) -> F:
+    return click.option(
+        "--engine",
+        type=click.Choice(["duckdb", "spark"]),
+        default="duckdb",
+        show_default=True,
+        help="Where the queries run.",
+    )(function)
+
+
+def _complete_states(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+    from hakaru.schema import STATES
+
+    return [state for state in (*STATES, "any") if state.startswith(start)]
+
+
+def _complete_clusters(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+    from hakaru.lake import Lake
+
+    workspace = Path(ctx.params.get("workspace") or DEFAULT_WORKSPACE)
+    return [name for name in Lake(workspace).clusters() if name.startswith(start)]
+
+
+cluster_option = click.option(
+    "--cluster", multiple=True, shell_complete=_complete_clusters, help="Only this cluster."
+)
+
+
+def selection_options(function: F) -> F:
+    """The filters that every analysis takes."""
+    options = [
+        cluster_option,
+        click.option(
+            "--where", help="Condition on columns, e.g. \"num_gpus >= 8 AND queue = 'long'\"."
+        ),
+        click.option("--since", metavar="DATE", help="Submitted on or after, in the site's zone."),
+        click.option(
+            "--until", metavar="DATE", help="Submitted on or before (a date) or before (a time)."
+        ),
+        click.option(
+            "--min-run", type=float, metavar="SECONDS", help="Least run time; 0 for none."
+        ),
+        click.option(
+            "--state",
+            "states",
+            multiple=True,
+            shell_complete=_complete_states,
+            help="Only jobs in this state; `any` for all.",
+        ),
+        click.option("--by", help="Group by a column, e.g. queue, user, account, quarter."),
+        click.option(
+            "--weight",
+            type=click.Choice(["jobs", "gpu-hours"]),
+            default="jobs",
+            show_default=True,
+            help="Count jobs, or the GPU-hours they used.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def make_selection(
+    cluster: Sequence[str],
+    where: str | None,
+    since: str | None,
+    until: str | None,
+    min_run: float | None,
+    states: Sequence[str],
+    by: str | None,
+    weight: str,
+) -> Any:
+    from hakaru.analyses import Selection
+
+    return Selection(
+        clusters=tuple(cluster),
+        where=where,
+        since=since,
+        until=until,
+        min_run_s=min_run,
+        states=tuple(states),
+        by=by,
+        weight=weight,
+    )
+
+
+def parse_params(pairs: Sequence[str]) -> dict[str, str]:
+    params = {}
+    for pair in pairs:
+        name, separator, value = pair.partition("=")
+        if not separator:
+            raise HakaruError(f"--param takes NAME=VALUE, found {pair!r}")
+        params[name] = value
+    return params
+
+
+@contextmanager
+def open_lake(workspace: Path, logs: Sequence[str], log_format: str | None) -> Iterator[Any]:
+    """The workspace's lake or, with `--from`, a temporary one of the given logs."""
+    from hakaru.cli._progress import ingest_with_progress
+    from hakaru.lake import Lake
+
+    if not logs:
+        yield Lake.open(workspace)
+        return
+    with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
+        lake = Lake.create(Path(folder))
+        for name, paths in group_logs(logs).items():
+            ingest_with_progress(lake, paths, name, format=log_format)
+        yield lake
+
+
+def group_logs(logs: Sequence[str]) -> dict[str, list[Path]]:
+    """Files by the cluster that they are of: NAME=FILE, else all that have no name together."""
+    named: dict[str, list[Path]] = {}
+    plain: list[Path] = []
+    for log in logs:
+        name, separator, pattern = log.partition("=")
+        if separator and not os.path.exists(log):
+            named.setdefault(name, []).extend(expand(pattern))
+        else:
+            plain.extend(expand(log))
+    if plain:
+        named[cluster_name(plain)] = plain
+    return named
+
+
+def expand(pattern: str) -> list[Path]:
+    """The files of a pattern; a name without wildcards stands for itself, there or not."""
+    found = sorted(glob.glob(pattern))
+    if not found and glob.has_magic(pattern):
+        raise HakaruError(f"no file matches {pattern!r}")
+    return [Path(path) for path in found or [pattern]]
+
+
+def cluster_name(paths: Sequence[Path]) -> str:
+    """A name for the cluster from what its files' names share: `RICC-2010-2.swf.gz` is `ricc`."""
+    common = os.path.commonprefix([path.name for path in paths]).split(".")[0].lower()
+    word = re.match(r"[a-z0-9]+", common)
+    return word.group() if word else "log"

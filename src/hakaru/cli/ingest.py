@@ -1,0 +1,115 @@
+"""`hakaru ingest PATH…`: read logs into the workspace."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hakaru.cli._options import cluster_name, workspace_option
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.sources import Summary
+
+
+def _complete_formats(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+    from hakaru.sources._base import load_all
+
+    return [source.id for source in load_all() if source.id.startswith(start)]
+
+
+@click.command(
+    epilog="Examples: hakaru ingest aaicwl-*.csv.gz --cluster aaic   |   "
+    "sacct -a -P -D -o ALL | hakaru ingest - --cluster mine --zone Asia/Tokyo"
+)
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--cluster", help="Name of the cluster; else it is taken from the files' names.")
+@click.option(
+    "--format", shell_complete=_complete_formats, help="The logs' format, if it cannot be told."
+)
+@click.option(
+    "--mapping", type=click.Path(path_type=Path, dir_okay=False), help="TOML for --format table."
+)
+@click.option(
+    "--guess", is_flag=True, help="Propose a mapping for --format table, and read nothing."
+)
+@click.option("--zone", help="Time zone of times that have none, e.g. Asia/Tokyo (sacct).")
+@click.option("--strict", is_flag=True, help="Stop at the first bad row and store nothing.")
+@workspace_option
+def command(
+    paths: tuple[Path, ...],
+    cluster: str | None,
+    format: str | None,
+    mapping: Path | None,
+    guess: bool,
+    zone: str | None,
+    strict: bool,
+    workspace: Path,
+) -> None:
+    """Read job logs into the workspace; the same rows twice change nothing.
+
+    The format is told from the file (aaic, swf, sacct, table); - reads standard input.
+    """
+    from hakaru.cli._progress import ingest_with_progress
+    from hakaru.lake import Lake
+
+    if guess:
+        _print_guess(paths)
+        return
+    if Path("-") in paths and cluster is None:
+        raise HakaruError("standard input has no name: add --cluster NAME")
+    lake = Lake.create(workspace)
+    options = {"mapping": mapping, "zone": zone}
+    with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
+        files = [_stdin_copy(Path(folder)) if str(path) == "-" else path for path in paths]
+        summary = ingest_with_progress(
+            lake,
+            files,
+            cluster or cluster_name(files),
+            format=format,
+            options=options,
+            strict=strict,
+        )
+    print_summary(summary, workspace)
+
+
+def print_summary(summary: Summary, workspace: Path) -> None:
+    upsert = summary.upsert
+    click.echo(
+        f"{summary.cluster}: read {summary.num_read:,} from {summary.num_files} "
+        f"{'file' if summary.num_files == 1 else 'files'} ({', '.join(summary.sources)}) "
+        f"in {summary.seconds:.1f} s"
+    )
+    click.echo(
+        f"  new {upsert.num_new:,}, updated {upsert.num_updated:,}, unchanged {upsert.num_unchanged:,}, "
+        f"repeated {upsert.num_repeated:,}, rejected {summary.num_rejected:,}"
+    )
+    for reason, count in summary.rejected_by_reason.items():
+        click.echo(f"    {count:,} × {reason}")
+    for file, line, reason in summary.first_rejects:
+        click.echo(f"    {file}, line {line}: {reason}")
+    if summary.since and summary.until:
+        gpus = f", up to {summary.num_gpus:,} GPUs a job" if summary.num_gpus else ""
+        click.echo(
+            f"  submitted {summary.since:%Y-%m-%d} to {summary.until:%Y-%m-%d} (UTC), "
+            f"{summary.num_users:,} users{gpus}"
+        )
+    click.echo(f"  workspace {workspace}; next: hakaru show walltime -w {workspace}")
+
+
+def _stdin_copy(folder: Path) -> Path:
+    path = folder / "stdin"
+    with open(path, "wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
+
+
+def _print_guess(paths: tuple[Path, ...]) -> None:
+    from hakaru.sources.table import guess
+
+    click.echo(guess(paths[0]))

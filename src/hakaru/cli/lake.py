@@ -1,0 +1,122 @@
+"""`hakaru lake status|compact`: what the workspace holds, and its housekeeping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hakaru.cli._options import workspace_option
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hakaru.lake import Lake
+
+
+@click.group()
+def command() -> None:
+    """Look at the store, or tidy it."""
+
+
+@command.command(epilog="Example: hakaru lake status --workspace my-cluster")
+@workspace_option
+def status(workspace: Path) -> None:
+    """Sizes, clusters, periods, last ingest and rejects."""
+    from rich.console import Console
+
+    lake = Lake.open(workspace)
+    console = Console()
+    console.print(_tables(lake))
+    console.print(_clusters(lake))
+    for line in _rejects(lake):
+        console.print(line, highlight=False)
+
+
+@command.command(epilog="Example: hakaru lake compact --retain-hours 24")
+@workspace_option
+@click.option(
+    "--retain-hours",
+    type=click.IntRange(min=0),
+    default=168,
+    show_default=True,
+    help="Keep replaced files this long, for queries that still read them.",
+)
+def compact(workspace: Path, retain_hours: int) -> None:
+    """Join small files and delete those that nothing needs any more."""
+    from hakaru.lake import Lake
+
+    lake = Lake.open(workspace)
+    before = sum(table.num_files for table in lake.status())
+    lake.compact(retain_hours)
+    after = sum(table.num_files for table in lake.status())
+    click.echo(f"{before} files became {after}")
+
+
+def _tables(lake: Lake) -> Table:
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    shown = Table(title=str(lake.workspace), title_justify="left", header_style="bold")
+    for name in ("table", "rows", "files", "size", "version", "last commit (UTC)"):
+        shown.add_column(name, justify="left" if name == "table" else "right")
+    for table in lake.status():
+        if table.version >= 0:
+            when = table.committed_at.strftime("%Y-%m-%d %H:%M:%S") if table.committed_at else "–"
+            size = decimal(table.num_bytes)
+            shown.add_row(
+                table.name,
+                f"{table.num_rows:,}",
+                str(table.num_files),
+                size,
+                str(table.version),
+                when,
+            )
+    return shown
+
+
+def _clusters(lake: Lake) -> Table:
+    from rich.table import Table
+
+    from hakaru.engine.duckdb import connect, select_files
+    from hakaru.schema import JOBS
+    from hakaru.settings import Engine
+
+    shown = Table(header_style="bold")
+    for name in (
+        "cluster",
+        "jobs",
+        "users",
+        "first submit (UTC)",
+        "last submit (UTC)",
+        "last ingest (UTC)",
+    ):
+        shown.add_column(name, justify="left" if name == "cluster" else "right")
+    last = {row["cluster"]: row["ended_at"] for row in lake.ingests()}
+    synthetic = lake.synthetic_clusters()
+    con = connect(Engine())
+    rows = con.execute(
+        'SELECT cluster, count(*), count(DISTINCT "user"), min(submitted_at), max(submitted_at) '
+        f"FROM ({select_files(JOBS, lake.files(JOBS))}) GROUP BY cluster ORDER BY cluster"
+    ).fetchall()
+    for cluster, jobs, users, first, final in rows:
+        name = f"{cluster} (synthetic)" if cluster in synthetic else cluster
+        moments = [f"{moment:%Y-%m-%d %H:%M}" for moment in (first, final, last[cluster])]
+        shown.add_row(name, f"{jobs:,}", f"{users:,}", *moments)
+    return shown
+
+
+def _rejects(lake: Lake) -> list[str]:
+    from hakaru.engine.duckdb import connect, select_files
+    from hakaru.schema import REJECTS
+    from hakaru.settings import Engine
+
+    rows = connect(Engine()).execute(
+        "SELECT cluster, reason, count(*), min(file), min(line) "
+        f"FROM ({select_files(REJECTS, lake.files(REJECTS))}) GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20"
+    )
+    return [
+        f"rejected in {cluster}: {count:,} × {reason} (first: {file}, line {line})"
+        for cluster, reason, count, file, line in rows.fetchall()
+    ] or ["no rejects"]
