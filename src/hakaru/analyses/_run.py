@@ -196,9 +196,12 @@ class Session:
         num_pes = _by_cluster({n: f"num_{self.unit(n)}s" for n in names})
         per_node = _by_cluster({n: self._pes_per_node(n) for n in names})
         zones = {n: self.settings.cluster(n).zone for n in names}
-        local = _by_cluster(
-            {n: f"from_utc_timestamp(submitted_at, '{zone}')" for n, zone in zones.items()}
-        )
+
+        def local(column: str) -> str:
+            return _by_cluster(
+                {n: f"from_utc_timestamp({column}, '{zone}')" for n, zone in zones.items()}
+            )
+
         grp = (
             f"coalesce(CAST(sized.{selection.by} AS STRING), 'unknown')"
             if selection.by
@@ -211,10 +214,12 @@ class Session:
                 SELECT placed.*, num_pes * run_s / 3600 AS pe_hours,
                        CASE WHEN num_pes = 1 THEN 'single-pe'
                             WHEN span_nodes > 1 THEN 'multi-node'
-                            WHEN num_pes > 1 THEN 'single-node' END AS parallelism,
-                       concat(CAST(year(submitted_local) AS STRING), 'Q',
-                              CAST(quarter(submitted_local) AS STRING)) AS quarter
-                FROM (SELECT stored.*, {num_pes} AS num_pes, {local} AS submitted_local,
+                            WHEN span_nodes = 1 THEN 'single-node'
+                            WHEN num_pes > 1 THEN 'unknown-nodes' END AS parallelism,
+                       {_quarter_of("submitted_local")} AS quarter,
+                       {_quarter_of("ended_local")} AS ended_quarter
+                FROM (SELECT stored.*, {num_pes} AS num_pes, {local("submitted_at")} AS submitted_local,
+                             {local("ended_at")} AS ended_local,
                              coalesce(num_nodes, ceil({num_pes} / ({per_node}))) AS span_nodes
                       FROM jobs_stored AS stored WHERE cluster IN ({listed})) AS placed
             ) AS sized
@@ -283,6 +288,10 @@ def _counting(rules: Sequence[Rule]) -> str:
         falls = f"{before}NOT coalesce({rule.sql}, false)"
         picks.append(f", sum(CASE WHEN {falls} THEN 1 ELSE 0 END) AS left_{i}")
     return f"SELECT count(*) AS num_selected{''.join(picks)} FROM jobs_selected AS jobs_all"
+
+
+def _quarter_of(column: str) -> str:
+    return f"concat(CAST(year({column}) AS STRING), 'Q', CAST(quarter({column}) AS STRING))"
 
 
 def _by_cluster(expressions: Mapping[str, str]) -> str:

@@ -1,15 +1,18 @@
-"""How long jobs run, and whether larger ones run longer (AAIC section 5.3 and 5.4)."""
+"""How long jobs run, and whether larger ones run longer (AAIC sections 5.3 and 5.4)."""
 
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_RUN, HAS_SIZE, Param, analysis
+
+SECTION = "AAIC Table 3 and section 5.3"
+STEPS_PER_DECADE = 20
 
 
 @analysis(
     "walltime",
     title="Run time by parallelism",
     answers="How long do jobs run, and do larger ones run longer?",
-    reproduces="AAIC Table 3 and section 5.3",
+    reproduces=SECTION,
     figure="statistics",
     rules=[HAS_SIZE, HAS_RUN],
     min_run_s=60,
@@ -20,9 +23,10 @@ from hakaru.analyses._base import HAS_RUN, HAS_SIZE, Param, analysis
     ],
 )
 def walltime(short_h: float, long_h: float) -> str:
-    """Mean, spread, median and range of run time in hours, for all jobs and each class of parallelism."""
+    """Mean, spread, median and range of run time, for all jobs and each class of parallelism."""
     return f"""
-        SELECT grp, coalesce(parallelism, 'all') AS parallelism, count(*) AS num_jobs,
+        SELECT grp, CASE grouping(parallelism) WHEN 1 THEN 'all' ELSE parallelism END AS class,
+               count(*) AS num_jobs,
                avg(run_s) / 3600 AS mean_h, stddev_samp(run_s) / 3600 AS sd_h,
                percentile(run_s, 0.5) / 3600 AS median_h,
                min(run_s) / 3600 AS min_h, max(run_s) / 3600 AS max_h,
@@ -30,6 +34,107 @@ def walltime(short_h: float, long_h: float) -> str:
                avg(CASE WHEN run_s >= {long_h} * 3600 THEN 1e0 ELSE 0e0 END) AS share_long
         FROM jobs
         GROUP BY GROUPING SETS ((grp), (grp, parallelism))
-        ORDER BY grp, CASE parallelism WHEN 'single-pe' THEN 1 WHEN 'single-node' THEN 2
-                                       WHEN 'multi-node' THEN 3 ELSE 0 END
+        ORDER BY grp, {_order("class")}
     """
+
+
+@analysis(
+    "walltime-cdf",
+    title="Distribution of run time",
+    answers="Which share of the jobs is over after a given time?",
+    reproduces="AAIC Fig. 8",
+    figure="cdf",
+    rules=[HAS_SIZE, HAS_RUN],
+    min_run_s=60,
+    states=["completed"],
+)
+def walltime_cdf() -> str:
+    """Share of jobs (or of GPU-hours) that ran for at most so long, at twenty steps a decade."""
+    return f"""
+        WITH stepped AS (
+            SELECT grp, parallelism, weight,
+                   CAST(ceil(log10(greatest(run_s, 1e0)) * {STEPS_PER_DECADE}) AS BIGINT) AS step
+            FROM jobs
+        ), classed AS (
+            SELECT grp, CASE grouping(parallelism) WHEN 1 THEN 'all' ELSE parallelism END AS class,
+                   step, count(*) AS num_jobs, sum(weight) AS weight
+            FROM stepped GROUP BY GROUPING SETS ((grp, step), (grp, parallelism, step))
+        )
+        SELECT grp, class, power(1e1, step / {STEPS_PER_DECADE}e0) / 3600 AS run_h, num_jobs,
+               sum(weight) OVER (PARTITION BY grp, class ORDER BY step)
+                   / sum(weight) OVER (PARTITION BY grp, class) AS share
+        FROM classed ORDER BY grp, {_order("class")}, step
+    """
+
+
+@analysis(
+    "size-vs-walltime",
+    title="Parallelism against run time",
+    answers="Do people use more GPUs for larger problems (weak scaling) or for speed (strong)?",
+    reproduces="AAIC section 5.4",
+    figure="statistics",
+    rules=[HAS_SIZE, HAS_RUN],
+    min_run_s=60,
+    states=["completed"],
+    params=[
+        Param("sample", 2000, "Jobs drawn from each side: one GPU, and more.", low=10, high=20000),
+        Param("draws", 100, "Samples drawn for the interval.", low=1, high=1000),
+        Param("seed", 1, "Seed of the samples.", high=1_000_000),
+    ],
+)
+def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
+    """Correlation of the number of GPUs and run time on balanced samples, with the interval over them.
+
+    As many jobs with one GPU as with more are drawn, since the former outnumber the rest. Spearman's
+    is of ranks, Pearson's of logarithms. A positive value reads as weak scaling, a negative one as
+    strong scaling, and an interval that holds 0 as neither. Each side is first thinned to
+    10 × `sample` jobs at random; a draw takes `sample` of those. `low` and `high` hold 95 % of the draws.
+    """
+    prime = 1_000_003  # above the largest pool, so that i -> (a·i + b) mod prime permutes it
+    return f"""
+        WITH sides AS (
+            SELECT grp, ln(num_pes) AS log_size, ln(run_s) AS log_run, num_pes = 1 AS single,
+                   md5(concat(cluster, ' ', job_id, ' ', CAST(unix_seconds(submitted_at) AS STRING),
+                              ' {seed}')) AS lot
+            FROM jobs WHERE run_s > 0
+        ), shuffled AS (
+            SELECT *, row_number() OVER (PARTITION BY grp, single ORDER BY lot) AS place FROM sides
+        ), pool AS (
+            SELECT * FROM shuffled WHERE place <= {sample * 10}
+        ), draws AS (
+            SELECT explode(sequence(1, {draws})) AS draw
+        ), drawn AS (
+            SELECT grp, draw, log_size, log_run,
+                   row_number() OVER (PARTITION BY grp, draw, single
+                                      ORDER BY (place * (draw * 7919 + {seed}) + draw * 104729)
+                                               % {prime}, place) AS turn
+            FROM pool CROSS JOIN draws
+        ), ranked AS (
+            SELECT grp, draw, log_size, log_run,
+                   rank() OVER (PARTITION BY grp, draw ORDER BY log_size)
+                   + (count(*) OVER (PARTITION BY grp, draw, log_size) - 1) / 2e0 AS size_rank,
+                   rank() OVER (PARTITION BY grp, draw ORDER BY log_run)
+                   + (count(*) OVER (PARTITION BY grp, draw, log_run) - 1) / 2e0 AS run_rank
+            FROM drawn WHERE turn <= {sample}
+        ), measured AS (
+            SELECT grp, draw, count(*) AS num_jobs, corr(size_rank, run_rank) AS spearman,
+                   corr(log_size, log_run) AS pearson
+            FROM ranked GROUP BY grp, draw
+        ), listed AS (
+            SELECT grp, 'spearman' AS coefficient, num_jobs, spearman AS value FROM measured
+            UNION ALL
+            SELECT grp, 'pearson of logs' AS coefficient, num_jobs, pearson AS value FROM measured
+        ), summed AS (
+            SELECT grp, coefficient, max(num_jobs) AS num_jobs, count(value) AS num_draws,
+                   avg(value) AS mean, percentile(value, 0.025) AS low,
+                   percentile(value, 0.975) AS high
+            FROM listed GROUP BY grp, coefficient
+        )
+        SELECT *, CASE WHEN low > 0 THEN 'weak scaling' WHEN high < 0 THEN 'strong scaling'
+                       WHEN mean IS NOT NULL THEN 'neither' END AS reading
+        FROM summed ORDER BY grp, coefficient DESC
+    """
+
+
+def _order(column: str) -> str:
+    return f"CASE {column} WHEN 'all' THEN 0 WHEN 'single-pe' THEN 1 WHEN 'single-node' THEN 2 ELSE 3 END"

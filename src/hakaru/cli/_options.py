@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -165,7 +164,7 @@ def group_logs(logs: Sequence[str]) -> dict[str, list[Path]]:
     plain: list[Path] = []
     for log in logs:
         name, separator, pattern = log.partition("=")
-        if separator and not os.path.exists(log):
+        if separator and not Path(log).exists():
             named.setdefault(name, []).extend(expand(pattern))
         else:
             plain.extend(expand(log))
@@ -176,7 +175,7 @@ def group_logs(logs: Sequence[str]) -> dict[str, list[Path]]:
 
 def expand(pattern: str) -> list[Path]:
     """The files of a pattern; a name without wildcards stands for itself, there or not."""
-    found = sorted(glob.glob(pattern))
+    found = sorted(glob.glob(pattern))  # noqa: PTH207 — patterns may be absolute
     if not found and glob.has_magic(pattern):
         raise HakaruError(f"no file matches {pattern!r}")
     return [Path(path) for path in found or [pattern]]
@@ -184,6 +183,5 @@ def expand(pattern: str) -> list[Path]:
 
 def cluster_name(paths: Sequence[Path]) -> str:
     """A name for the cluster from what its files' names share: `RICC-2010-2.swf.gz` is `ricc`."""
-    common = os.path.commonprefix([path.name for path in paths]).split(".")[0].lower()
-    word = re.match(r"[a-z0-9]+", common)
-    return word.group() if word else "log"
+    words = {word.group() for path in paths if (word := re.match(r"[a-z0-9]+", path.name.lower()))}
+    return words.pop() if len(words) == 1 else "log"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
 
     from hakaru.analyses import Result
 
@@ -53,22 +55,28 @@ def notes(result: Result) -> list[str]:
 
 
 def print_table(result: Result) -> None:
-    from rich.console import Console
-
-    console = Console()
+    console = terminal()
     console.print(rich_table(result.table, title=result.analysis.title))
     for line in notes(result):
         console.print(line, style="dim", highlight=False)
 
 
+def terminal() -> Console:
+    """The terminal as wide as it is; a pipe or a file as wide as the table needs."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 200)
+
+
 def rich_table(table: pa.Table, title: str | None = None) -> Any:
     import pyarrow as pa
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
 
-    shown = RichTable(title=title, title_justify="left", header_style="bold")
+    shown = RichTable(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     for field in table.schema:
         text = pa.types.is_string(field.type)
-        shown.add_column(field.name, justify="left" if text else "right")
+        shown.add_column(field.name, justify="left" if text else "right", overflow="fold")
     for row in table.to_pylist():
         shown.add_row(*(cell(name, value) for name, value in row.items()))
     return shown

@@ -20,6 +20,7 @@ DUCKDB_MACROS: dict[str, str] = {
     "weekday(t)": "isodow(t) - 1",
     "sequence(first, last)": "generate_series(first, last)",
     "explode(list)": "unnest(list)",
+    "datediff(last, first)": "date_diff('day', first, last)",
 }
 
 DUCKDB_TYPES: dict[Type, str] = {

@@ -1,0 +1,90 @@
+"""What was submitted, by whom and how it ended (AAIC section 4)."""
+
+from __future__ import annotations
+
+from hakaru.analyses._base import HAS_USER, Param, analysis
+
+SHARE = "sum(weight) / sum(sum(weight)) OVER (PARTITION BY grp) AS share"
+
+# AAIC's files do not end with the quarters, and its user ids hold within one file only.
+QUARTER = Param(
+    "quarter",
+    "submitted",
+    "Quarter of the submission or of the end, or the log file that holds the job.",
+    choices=("submitted", "ended", "log"),
+)
+QUARTER_SQL = {
+    "submitted": "quarter",
+    "ended": "ended_quarter",
+    "log": "split_part(job_id, '/', 1)",
+}
+
+
+@analysis(
+    "queues",
+    title="Jobs by queue",
+    answers="Which queues do people use?",
+    reproduces="AAIC Fig. 2",
+    figure="bars",
+)
+def queues() -> str:
+    """Jobs and GPU-hours of each queue, and the queue's share of all."""
+    return f"""
+        SELECT grp, queue, count(*) AS num_jobs, sum(pe_hours) AS pe_hours, {SHARE}
+        FROM jobs GROUP BY grp, queue ORDER BY grp, num_jobs DESC, queue
+    """
+
+
+@analysis(
+    "states",
+    title="How jobs ended",
+    answers="How many jobs succeed, fail, run out of time or are cancelled?",
+    reproduces="AAIC Fig. 3",
+    figure="bars",
+)
+def states() -> str:
+    """Jobs and GPU-hours of each final state, and the state's share of all."""
+    return f"""
+        SELECT grp, state, count(*) AS num_jobs, sum(pe_hours) AS pe_hours, {SHARE}
+        FROM jobs GROUP BY grp, state ORDER BY grp, num_jobs DESC, state
+    """
+
+
+@analysis(
+    "jobs-by-quarter",
+    title="Jobs by quarter",
+    answers="Does the number of jobs grow?",
+    reproduces="AAIC Fig. 4",
+    figure="bars",
+    params=[QUARTER],
+)
+def jobs_by_quarter(quarter: str) -> str:
+    """Jobs and GPU-hours of each calendar quarter, by the site's clock."""
+    return f"""
+        SELECT grp, {QUARTER_SQL[quarter]} AS quarter, count(*) AS num_jobs,
+               sum(pe_hours) AS pe_hours, {SHARE}
+        FROM jobs GROUP BY grp, {QUARTER_SQL[quarter]} ORDER BY grp, quarter
+    """
+
+
+@analysis(
+    "users-by-quarter",
+    title="Active users and groups by quarter",
+    answers="How many people and groups use the machine?",
+    reproduces="AAIC Fig. 5",
+    figure="bars",
+    rules=[HAS_USER],
+    params=[QUARTER],
+)
+def users_by_quarter(quarter: str) -> str:
+    """Users who submitted a job in the quarter, and the accounts that they submitted it with.
+
+    Where a log's ids hold within one file only (AAIC), a person in two files counts as two:
+    `--param quarter=log` then counts by file.
+    """
+    return f"""
+        SELECT grp, {QUARTER_SQL[quarter]} AS quarter,
+               count(DISTINCT jobs.user) AS num_users, count(DISTINCT account) AS num_accounts,
+               count(*) AS num_jobs
+        FROM jobs GROUP BY grp, {QUARTER_SQL[quarter]} ORDER BY grp, quarter
+    """
