@@ -94,7 +94,11 @@ JOBS = Table(
         Column("name", "string", "The job's name."),
         Column("application", "string", "The framework or application, where known."),
         Column("modules", "list<string>", "Environment modules that the job loaded."),
-        Column("state", "string", "How it stands or ended: " + ", ".join(STATES) + "."),
+        Column(
+            "state",
+            "string",
+            "How it stands or ended: " + ", ".join(STATES) + "; null = the log does not say.",
+        ),
         Column("exit_code", "bigint", "The exit status, or 128 + the signal that ended it."),
         Column("num_nodes", "bigint", "Nodes allocated, or requested while it waits.", "nodes"),
         Column("num_gpus", "bigint", "GPUs in total over all nodes; 0 where it has none.", "GPUs"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import importlib
 import io
 import pkgutil
+import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 HEAD_BYTES = 65536
+BLOCK_BYTES = 1 << 20
 SOURCES: Registry[Source] = Registry("source")
 
 
@@ -96,7 +99,7 @@ def head(path: Path, size: int = HEAD_BYTES) -> str:
         raise SourceError(f"{path}: there is no such file") from None
     except IsADirectoryError:
         raise SourceError(f"{path}: is a folder; name the files in it, e.g. {path}/*") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be read: {error}") from None
 
 
@@ -116,6 +119,38 @@ def lines(path: Path) -> str:
                       delim = '\x01\x02\x03', quote = '', escape = '', header = false,
                       strict_mode = false, max_line_size = 16777216)
     """
+
+
+def is_not_utf8(error: Exception) -> bool:
+    return "not utf-8 encoded" in str(error)
+
+
+def utf8_copy(path: Path, folder: Path) -> Path:
+    """The file unpacked into `folder`, with U+FFFD where its bytes are not UTF-8; lines stay lines."""
+    folder.mkdir(parents=True)
+    copy = folder / path.name.removesuffix(".gz").removesuffix(".bz2")
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    with open_bytes(path) as file, open(copy, "wb") as out:
+        while block := file.read(BLOCK_BYTES):
+            out.write(decoder.decode(block).encode())
+        out.write(decoder.decode(b"", final=True).encode())
+    return copy
+
+
+def without_replaced(records: Records) -> Records:
+    """The records of a `utf8_copy`: those that lost bytes to U+FFFD are rejected."""
+    reason = "CASE WHEN contains(_text, chr(65533)) THEN 'not valid UTF-8' ELSE _reason END"
+    return replace(records, sql=f"SELECT * REPLACE ({reason} AS _reason) FROM ({records.sql})")
+
+
+def check_gzip(path: Path) -> None:
+    """DuckDB does not look at a .gz file's checksum, so a damaged one reads as odd lines."""
+    try:
+        with open_bytes(path) as file:
+            while file.read(BLOCK_BYTES):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        raise SourceError(f"{path}: the file is damaged: {error}; fetch it again") from None
 
 
 def stem(path: Path) -> str:

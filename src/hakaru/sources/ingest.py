@@ -23,7 +23,16 @@ from hakaru.lake import Lake, Upsert
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS, STATES
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name
-from hakaru.sources._base import Records, Source, detect, first_reason
+from hakaru.sources._base import (
+    Records,
+    Source,
+    check_gzip,
+    detect,
+    first_reason,
+    is_not_utf8,
+    utf8_copy,
+    without_replaced,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -33,11 +42,11 @@ NUM_READERS = 2
 Progress = Callable[[int, int, int, int], None]
 
 # What no source may let through. A time that runs backwards is a fault of the row, not a short job.
+# A null state is let through: it means unknown (SWF logs such as NASA's have none at all).
 CHECKS: tuple[tuple[str, str], ...] = (
     ("job_id IS NULL", "'the job has no id'"),
     ("submitted_at IS NULL", "'the time of submission is missing'"),
     (f"state NOT IN {STATES}", "'unknown state ' || state"),
-    ("state IS NULL", "'the state is missing'"),
     ("started_at < submitted_at", "'it starts before it is submitted'"),
     ("ended_at < started_at", "'it ends before it starts'"),
     ("run_s < 0", "'the run time is negative'"),
@@ -73,6 +82,7 @@ class _Batch:
     con: DuckDBPyConnection
     cluster: str
     strict: bool
+    folder: Path
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     synthetic: bool = False
 
@@ -103,9 +113,10 @@ def ingest(
     with lake.staging() as folder:
         con = connect(engine or EngineSettings(), spill_to=str(folder))
         try:
-            batch = _Batch(con, cluster, strict)
+            batch = _Batch(con, cluster, strict, folder)
             _create_staged(con)
             _read_all(batch, chosen, options or {}, progress)
+            _check_rejecting(con)
             return _store(lake, batch, chosen, started_at)
         finally:
             con.close()
@@ -133,11 +144,23 @@ def _read_all(
             pool.submit(_read_one, batch, cursor, path, source, options)
             for cursor, (path, source) in zip(cursors, chosen, strict=True)
         ]
-        for future, (path, _) in zip(futures, chosen, strict=True):
-            future.result()
+        said = []
+        for future, (path, source) in zip(futures, chosen, strict=True):
+            said.append((path, source.id, future.result()))
             done += path.stat().st_size
             if progress:
                 progress(done, total, *_counts(batch.con))
+    # in the order of the files' names, so that neither timing nor the caller's order decides
+    for _, name, records in sorted(said, key=lambda entry: entry[:2]):
+        batch.facts.setdefault(name, {}).update(records.facts)
+        batch.synthetic |= records.synthetic
+
+
+def _check_rejecting(con: DuckDBPyConnection) -> None:
+    """A packed file with rejects may be a damaged one, whose other lines are not to be trusted."""
+    for (file,) in con.execute("SELECT DISTINCT file FROM staged_rejects ORDER BY file").fetchall():
+        if file.endswith(".gz"):
+            check_gzip(Path(file))
 
 
 def _counts(con: DuckDBPyConnection) -> tuple[int, int]:
@@ -153,15 +176,27 @@ def _read_one(
     path: Path,
     source: Source,
     options: Mapping[str, Any],
-) -> None:
+) -> Records:
     try:
-        records = source.read(con, path, batch.cluster, options)
-        batch.facts.setdefault(source.id, {}).update(records.facts)
-        batch.synthetic |= records.synthetic
-        _stage(batch, con, path, source, records)
+        try:
+            records = source.read(con, path, batch.cluster, options)
+            _stage(batch, con, path, source, records)
+        except duckdb.Error as error:
+            if not is_not_utf8(error):
+                raise
+            copy = utf8_copy(path, batch.folder / uuid.uuid4().hex)
+            records = without_replaced(source.read(con, copy, batch.cluster, options))
+            _stage(batch, con, path, source, records)
     except duckdb.Error as error:
-        first = str(error).strip().splitlines()[0]
-        raise SourceError(f"{path}: cannot be read as {source.id}: {first}") from None
+        raise SourceError(f"{path}: cannot be read as {source.id}: {_said(error)}") from None
+    return records
+
+
+def _said(error: duckdb.Error) -> str:
+    """What matters of DuckDB's message: the line, not its text, then what is wrong with it."""
+    told = str(error).strip().splitlines()
+    more = told[2:3] if told[1:2] and told[1].startswith("Original Line") else []
+    return "; ".join([told[0], *more])
 
 
 def _stage(

@@ -1,0 +1,308 @@
+"""Standard Workload Format 2.2 (Feitelson et al.; cs.huji.ac.il/labs/parallel/workload/swf.html).
+
+Eighteen numbers a line, `;` lines as header, -1 for unknown. Times count from the header's `UnixStartTime`;
+without it they count from 1970-01-01, so that waits and run times hold and dates mean nothing. A file whose
+columns are others, or in another order, is refused with what was seen; a single bad line is rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import available_timezones
+
+from hakaru.engine.dialect import quote
+from hakaru.errors import SourceError
+from hakaru.sources._base import Records, first_reason, head, lines, source
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# column, and the standard's name for it
+FIELDS: tuple[tuple[str, str], ...] = (
+    ("job", "job number"),
+    ("submit", "submit time"),
+    ("wait", "wait time"),
+    ("run", "run time"),
+    ("procs", "allocated processors"),
+    ("cpu", "average CPU time"),
+    ("used_kb", "used memory"),
+    ("asked_procs", "requested processors"),
+    ("asked", "requested time"),
+    ("asked_kb", "requested memory"),
+    ("status", "status"),
+    ("uid", "user"),
+    ("gid", "group"),
+    ("executable", "executable"),
+    ("queue", "queue"),
+    ("partition", "partition"),
+    ("preceding", "preceding job"),
+    ("think", "think time"),
+)
+NUM_FIELDS = len(FIELDS)
+WHOLE = ("job", "procs", "asked_procs", "status", "uid", "gid", "queue")
+USED = (*WHOLE, "submit", "wait", "run", "asked", "asked_kb")
+SAMPLED_LINES = 1000
+# Far above any count or duration, far below what overflows a timestamp: some 300 years of seconds.
+LARGEST = 1e10
+
+HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
+KNOWN_KEYS = {"unixstarttime", "maxprocs", "maxnodes", "maxjobs", "maxrecords", "timezonestring"}
+# "Queue: 0  interactive  interactive jobs", and as Gaia's log has it "Queue: 1 - Normal jobs queue - ..."
+QUEUE = re.compile(r"(\d+)(?:\s+-\s+(?P<phrase>.+?)(?:\s+-\s.*)?|\s+(?P<word>\S+).*)?")
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the `;` lines say, as far as it is used."""
+
+    start_s: float = 0.0
+    zone: str | None = None
+    max_procs: int | None = None
+    max_nodes: int | None = None
+    queues: Mapping[int, str] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {"unit": "cpu"}
+        if self.zone:
+            facts["zone"] = self.zone
+        if self.max_nodes:
+            facts["nodes"] = self.max_nodes
+            # Gaia's 2004 processors on 151 nodes are nodes of several kinds: no one number is true
+            if self.max_procs and self.max_procs % self.max_nodes == 0:
+                facts["cpus_per_node"] = self.max_procs // self.max_nodes
+        return facts
+
+
+@source("swf", title="Standard Workload Format (.swf, .swf.gz)")
+class Swf:
+    @staticmethod
+    def recognises(path: Path, head: str) -> bool:
+        if path.name.removesuffix(".gz").endswith(".swf"):
+            return True
+        rows = head.splitlines()
+        keys = {m[1].lower() for row in rows if (m := HEADER.match(row))}
+        first = next((row.split() for row in rows if row.strip() and not row.startswith(";")), [])
+        return bool(keys & KNOWN_KEYS) or (
+            len(first) == NUM_FIELDS and all(_number(cell) is not None for cell in first)
+        )
+
+    @staticmethod
+    def read(
+        con: DuckDBPyConnection, path: Path, cluster: str, options: Mapping[str, Any]
+    ) -> Records:
+        header = parse_header(head(path))
+        _refuse_other_layouts(con, path, header)
+        return Records(sql=_query(path, header), facts=header.facts())
+
+
+def parse_header(text: str) -> Header:
+    """The header fields of a file's beginning; one that cannot be read counts as absent."""
+    found = [(m[1].lower(), m[2]) for line in text.splitlines() if (m := HEADER.match(line))]
+    last = dict(found)
+    start_s = _number(last.get("unixstarttime", ""))
+    zone = last.get("timezonestring", "").strip('"')
+    return Header(
+        start_s=start_s if start_s and 0 < start_s < LARGEST else 0.0,
+        zone=zone if zone in available_timezones() else None,
+        max_procs=_count(last.get("maxprocs", "")),
+        max_nodes=_count(last.get("maxnodes", "")),
+        queues=_queue_names([value for key, value in found if key == "queue"]),
+    )
+
+
+def _queue_names(entries: list[str]) -> dict[int, str]:
+    """Names by number. Gaia's log names its queues twice; the later form is the standard's.
+
+    RICC's log has an empty name, and a `0` as the name of queue 2: a number is no name. A name that
+    two queues share would make them one, so they keep their numbers.
+    """
+    matches = [m for entry in entries if (m := QUEUE.fullmatch(entry))]
+    names = {int(m[1]): (m["phrase"] or m["word"] or "").strip() for m in matches}
+    uses = Counter(names.values())
+    return {n: name for n, name in names.items() if not _is_number(name) and uses[name] == 1}
+
+
+def _is_number(name: str) -> bool:
+    return name == "" or _number(name) is not None
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _count(text: str) -> int | None:
+    """The first whole number: some logs add the sizes of partitions behind it."""
+    match = re.match(r"\d+", text)
+    return int(match[0]) or None if match else None
+
+
+def _parsed(path: Path) -> str:
+    """The data lines: their number of columns, and each column as a number or null."""
+    numbers = ", ".join(
+        f"TRY_CAST(cells[{i}] AS DOUBLE) AS {name}" for i, (name, _) in enumerate(FIELDS, 1)
+    )
+    return f"""
+        SELECT _line, _text, len(cells) AS num_cells, {numbers}
+        FROM (SELECT _line, _text, list_filter(
+                  string_split(replace(_text, chr(9), ' '), ' '), lambda cell: cell <> '') AS cells
+              FROM ({lines(path)}))
+        WHERE cells[1] NOT LIKE ';%'
+    """
+
+
+def _query(path: Path, header: Header) -> str:
+    """Canonical columns; numbers that are out of range are null by then, and their line is rejected."""
+    known = ", ".join(
+        f"CASE WHEN {n} BETWEEN 0 AND {LARGEST!r} THEN {n} END AS {n}" for n, _ in FIELDS
+    )
+    return f"""
+        WITH parsed AS MATERIALIZED ({_parsed(path)}),
+        whole AS (
+            SELECT DISTINCT job AS whole_job FROM parsed WHERE status IN (-1, 0, 1, 5)
+            AND job IN (SELECT job FROM parsed WHERE status IN (2, 3, 4))),
+        judged AS (
+            SELECT _line, _text, {_reason()} AS _reason, {known}
+            FROM parsed LEFT JOIN whole ON job = whole_job AND status IN (2, 3, 4)),
+        timed AS (
+            SELECT *, coalesce(status = 5 AND coalesce(run, 0) = 0 AND coalesce(procs, 0) = 0, false)
+                      AS never_started,
+                   coalesce(nullif(procs, 0), nullif(asked_procs, 0)) AS num_procs
+            FROM judged)
+        SELECT _line, _text, _reason, CAST(CAST(job AS BIGINT) AS VARCHAR) AS job_id,
+               {_text_of("uid")} AS "user", {_text_of("gid")} AS account,
+               {_queue_of(header)} AS queue, {_state()} AS state, num_procs AS num_cpus,
+               asked_kb * num_procs / 1024 AS memory_mib, nullif(asked, 0) AS requested_s,
+               {_moment(header, "submit")} AS submitted_at,
+               CASE WHEN NOT never_started THEN {_moment(header, "submit + wait")} END AS started_at,
+               CASE WHEN never_started THEN {_moment(header, "submit + wait")}
+                    ELSE {_moment(header, "submit + wait + run")} END AS ended_at,
+               CASE WHEN NOT never_started THEN wait END AS wait_s,
+               CASE WHEN NOT never_started THEN run END AS run_s
+        FROM timed
+    """
+
+
+def _moment(header: Header, seconds: str) -> str:
+    return f"to_timestamp({header.start_s!r} + {seconds})"
+
+
+def _text_of(column: str) -> str:
+    return f"CAST(CAST({column} AS BIGINT) AS VARCHAR)"
+
+
+def _queue_of(header: Header) -> str:
+    named = " ".join(f"WHEN {n} THEN {quote(name)}" for n, name in header.queues.items())
+    return f"CASE queue {named} ELSE {_text_of('queue')} END" if named else _text_of("queue")
+
+
+def _state() -> str:
+    """Null where the log does not say: -1, and parts (2 to 4) of a job that has no line of its own.
+
+    NASA's log has -1 throughout; Gaia's has 127 jobs of status 2, each with one line and no run time.
+    """
+    return "CASE status WHEN 1 THEN 'completed' WHEN 0 THEN 'failed' WHEN 5 THEN 'cancelled' END"
+
+
+def _reason() -> str:
+    """Why a line cannot be read. Columns that are not used need only be numbers."""
+    titles = {name: f"field {i} ({title})" for i, (name, title) in enumerate(FIELDS, 1)}
+    checks = [
+        (f"num_cells <> {NUM_FIELDS}", f"'expected {NUM_FIELDS} columns, found ' || num_cells")
+    ]
+    checks += [
+        (f"NOT coalesce(isfinite({name}), false)", f"'{title} is not a number'")
+        for name, title in titles.items()
+    ]
+    checks += [(f"{n} < 0", f"'{titles[n]} is unknown or negative'") for n in ("job", "submit")]
+    checks += [
+        (f"({n} < 0 AND {n} <> -1)", f"'{titles[n]} is negative, and not -1 for unknown'")
+        for n in USED
+    ]
+    checks += [(f"{n} > {LARGEST!r}", f"'{titles[n]} is too large'") for n in USED]
+    checks += [(f"{n} <> floor({n})", f"'{titles[n]} is not a whole number'") for n in WHOLE]
+    # A checkpointed job has one line for the whole of it and one for each part (2 goes on, 3 and 4
+    # are the last): the whole counts, and its parts would count its time twice.
+    part = "'a part of a checkpointed job; the line of the whole job counts'"
+    checks += [("status > 5", "'status ' || CAST(status AS BIGINT) || ' is not -1 to 5'")]
+    return first_reason([*checks, ("whole_job IS NOT NULL", part)])
+
+
+def _refuse_other_layouts(con: DuckDBPyConnection, path: Path, header: Header) -> None:
+    """Look at the first lines as a whole: what makes one line odd makes all of them another format."""
+    seen = con.execute(
+        f"""
+        SELECT {first_reason(_layout_checks(header))}, first_line, first_text FROM (
+            SELECT count(*) AS num_lines, mode(num_cells) AS usual_cells,
+                   count_if(num_cells <> {NUM_FIELDS}) AS num_other,
+                   count_if(NOT coalesce(status IN (-1, 0, 1, 2, 3, 4, 5), false)) AS num_strange,
+                   count_if(status NOT IN (2, 3, 4)) AS num_whole,
+                   count(DISTINCT job) FILTER (status NOT IN (2, 3, 4)) AS num_ids,
+                   count_if((job - last_job) * (submit - last_submit) < 0) AS num_crossed,
+                   count_if(submit - last_submit = 1) AS num_counting,
+                   count_if(job - last_job = 1) AS num_next,
+                   count_if(wait >= submit) AS num_late, max(submit) AS last_submit_s,
+                   min(submit) AS first_submit_s,
+                   min(_line) AS first_line, left(arg_min(_text, _line), 120) AS first_text
+            FROM (SELECT *, lag(job) OVER lines AS last_job, lag(submit) OVER lines AS last_submit
+                  FROM (FROM ({_parsed(path)}) LIMIT {SAMPLED_LINES})
+                  WINDOW lines AS (ORDER BY _line)))
+        """
+    ).fetchall()
+    for problem, line, text in seen:
+        if problem:
+            raise SourceError(
+                f"{path}: not the Standard Workload Format: {problem}. Line {line} reads {text!r}.\n"
+                f"Its {NUM_FIELDS} columns are: {', '.join(title for _, title in FIELDS)}. Name other "
+                "columns in a mapping with: --format table --guess"
+            )
+
+
+def _layout_checks(header: Header) -> list[tuple[str, str]]:
+    """Conditions over the sampled lines, each with SQL for what was seen."""
+    checks = [
+        (
+            "num_other * 2 > num_lines",
+            f"'expected {NUM_FIELDS} columns, found ' || usual_cells || ' in most lines ('"
+            f" || num_other || ' of the first ' || num_lines || ' have other than {NUM_FIELDS})'",
+        ),
+        (
+            "num_strange * 2 > num_lines",
+            "'field 11 (status) is not one of -1 to 5 in ' || num_strange || ' of the first '"
+            " || num_lines || ' lines'",
+        ),
+        (
+            "num_whole >= 3 AND num_ids * 2 <= num_whole",
+            "'field 1 (job number) has only ' || num_ids || ' values in ' || num_whole || ' lines'",
+        ),
+        (
+            "num_crossed >= 2 AND num_crossed * 3 > num_lines",
+            "'field 1 (job number) and field 2 (submit time) do not rise together: one rises while the"
+            " other falls in ' || num_crossed || ' of the first ' || num_lines || ' lines'",
+        ),
+        (
+            "num_lines >= 5 AND num_counting = num_lines - 1 AND num_next < num_lines - 1",
+            "'field 2 (submit time) counts the lines one by one and field 1 (job number) does not,"
+            " as if the two were exchanged'",
+        ),
+        (
+            "num_lines >= 10 AND num_late = num_lines AND last_submit_s >= 86400",
+            "'field 3 (wait time) is never below field 2 (submit time), as if it were a start time'",
+        ),
+    ]
+    if header.start_s > 1e8:
+        checks.append(
+            (
+                "first_submit_s > 3e8",
+                "'field 2 (submit time) begins at ' || first_submit_s || ' and the header has a"
+                " UnixStartTime: it holds Unix times where seconds since then are expected'",
+            )
+        )
+    return checks
