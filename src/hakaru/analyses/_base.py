@@ -8,6 +8,7 @@ A query sees these tables and nothing else:
             `pe_hours`, `submitted_local` (the site's clock) and `quarter` (e.g. 2018Q1).
 `queues`    `cluster, queue, max_requested_s`: the queues' limits as far as `hakaru.toml` knows them.
 `capacity`  `cluster, since_s, until_s, num_pes`: the size of the machine over time, where known.
+`sites`     `cluster, zone`: the clusters' time zones.
 `period`    one row, `since_s, until_s`: the chosen period, null where it is open.
 """
 

@@ -173,7 +173,10 @@ class Session:
         present = analysis.period == "present"
         if selection.since:
             column = "coalesce(ended_at, started_at, submitted_at)" if present else "submitted_at"
-            condition &= Condition(f"{column} >= {{0}}", (parse_moment(selection.since, zone),))
+            test = f"{column} >= {{0}}"
+            if present:
+                test = f"({test} OR ended_at IS NULL AND state IN ('pending', 'running'))"
+            condition &= Condition(test, (parse_moment(selection.since, zone),))
         if selection.until:
             condition &= Condition("submitted_at < {0}", (end_of(selection.until, zone),))
         return condition
@@ -189,6 +192,7 @@ class Session:
         clusters = {name: self.settings.cluster(name) for name in names}
         self.engine.constants("queues", _queue_rows(clusters))
         self.engine.constants("capacity", self._capacity_rows(clusters))
+        self.engine.constants("sites", _site_rows(clusters))
         self.engine.constants("period", _period_row(selection, clusters[names[0]].zone))
 
     def _jobs_sql(self, names: Sequence[str], selection: Selection) -> str:
@@ -313,6 +317,17 @@ def _queue_rows(clusters: Mapping[str, Cluster]) -> pa.Table:
     ]
     kinds = {"cluster": pa.string(), "queue": pa.string(), "max_requested_s": pa.float64()}
     return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+
+
+def _site_rows(clusters: Mapping[str, Cluster]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.table(
+        {
+            "cluster": pa.array(list(clusters), pa.string()),
+            "zone": pa.array([cluster.zone for cluster in clusters.values()], pa.string()),
+        }
+    )
 
 
 def _period_row(selection: Selection, zone: str) -> pa.Table:

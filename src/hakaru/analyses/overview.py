@@ -24,13 +24,15 @@ QUARTER_SQL = {
     "queues",
     title="Jobs by queue",
     answers="Which queues do people use?",
-    reproduces="AAIC Fig. 2",
+    reproduces="AAIC Fig. 2 and Table 1",
     figure="bars",
 )
 def queues() -> str:
-    """Jobs and GPU-hours of each queue, and the queue's share of all."""
+    """Jobs and GPU-hours of each queue, its share of all, and the most that a job there asked for."""
     return f"""
-        SELECT grp, queue, count(*) AS num_jobs, sum(pe_hours) AS pe_hours, {SHARE}
+        SELECT grp, queue, count(*) AS num_jobs, sum(pe_hours) AS pe_hours, {SHARE},
+               max(requested_s) / 3600 AS max_requested_h, max(num_nodes) AS max_nodes,
+               max(num_pes) AS max_pes
         FROM jobs GROUP BY grp, queue ORDER BY grp, num_jobs DESC, queue
     """
 

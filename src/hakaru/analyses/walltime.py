@@ -106,8 +106,9 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
         ), drawn AS (
             SELECT grp, draw, log_size, log_run,
                    row_number() OVER (PARTITION BY grp, draw, single
-                                      ORDER BY (place * (draw * 7919 + {seed}) + draw * 104729)
-                                               % {prime}, place) AS turn
+                                      ORDER BY (CAST(place AS BIGINT)
+                                                * (1 + (draw * 7919 + {seed}) % {prime - 1})
+                                                + draw * 104729) % {prime}, place) AS turn
             FROM pool CROSS JOIN draws
         ), ranked AS (
             SELECT grp, draw, log_size, log_run,
