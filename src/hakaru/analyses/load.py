@@ -163,14 +163,11 @@ def _levels(bin: str, width_s: str) -> str:
             GROUP BY grp, changes.cluster, bin
         ),
         installed AS (
-            SELECT bins.cluster, bin, sum(num_pes * (
-                       least(to_s, coalesce(until_s, to_s)) - greatest(from_s, coalesce(capacity.since_s, from_s))
-                   )) AS installed_pe_s,
-                   sum(least(to_s, coalesce(until_s, to_s))
-                       - greatest(from_s, coalesce(capacity.since_s, from_s))) AS known_s
-            FROM bins JOIN capacity ON bins.cluster = capacity.cluster
-                 AND coalesce(capacity.since_s, from_s) < to_s AND coalesce(until_s, to_s) > from_s
-            GROUP BY bins.cluster, bin
+            SELECT cluster, bin, sum(num_pes * known_s) AS installed_pe_s, sum(known_s) AS known_s
+            FROM (SELECT bins.cluster, bin, num_pes, least(to_s, coalesce(until_s, to_s))
+                         - greatest(from_s, coalesce(capacity.since_s, from_s)) AS known_s
+                  FROM bins JOIN capacity ON bins.cluster = capacity.cluster) AS overlaps
+            WHERE known_s > 0 GROUP BY cluster, bin
         ),
         levels AS (
             SELECT teams.grp, bins.bin, from_s, to_s, to_s - from_s AS span_s,

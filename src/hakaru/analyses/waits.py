@@ -17,7 +17,7 @@ HAS_WAIT = Rule("with a known wait (they started)", "wait_s IS NOT NULL")
     rules=[HAS_WAIT],
 )
 def waits() -> str:
-    """Wait from submit to start as recorded, and its parts: to eligible (holds, dependencies), then the queue.
+    """Wait from submit to start as recorded, and its parts: holds and dependencies, then the queue.
 
     The parts count the jobs whose eligible time is known and lies between submit and start; where a
     log does not record it, only the whole is known.
