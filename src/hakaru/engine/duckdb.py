@@ -75,10 +75,19 @@ class DuckDBEngine:
 def select_files(table: Table, files: Sequence[str]) -> str:
     """A query over a table's Parquet files, or over nothing with the same columns."""
     if files:
-        listed = ", ".join(quote(file) for file in files)
         columns = ", ".join(f'"{name}"' for name in table.names)
-        return f"SELECT {columns} FROM read_parquet([{listed}], union_by_name = true)"
+        return f"SELECT {columns} FROM {scan_files(table, files)}"
     columns = ", ".join(
         f'CAST(NULL AS {DUCKDB_TYPES[c.type]}) AS "{c.name}"' for c in table.columns
     )
     return f"SELECT {columns} WHERE false"
+
+
+def scan_files(table: Table, files: Sequence[str], filename: bool = False) -> str:
+    """The Parquet files as a relation; a column that an older file lacks is null."""
+    listed = ", ".join(quote(file) for file in files)
+    columns = ", ".join(
+        f"'{c.name}': {{name: '{c.name}', type: '{DUCKDB_TYPES[c.type]}', default_value: NULL}}"
+        for c in table.columns
+    )
+    return f"read_parquet([{listed}], schema = MAP {{{columns}}}, filename = {filename})"

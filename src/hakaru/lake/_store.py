@@ -1,0 +1,251 @@
+"""The lake of a workspace: its Delta tables, who may write when, and what there is to read.
+
+A write is an upsert on the table's key, committed whole or not at all; repeated, overlapping and
+reordered ingests give the same table. Writers take turns on a lock that dies with its process; readers
+see the last commit and are never blocked. A killed writer leaves at most files that no commit names.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from hakaru.engine.duckdb import connect, select_files
+from hakaru.errors import LakeError
+from hakaru.lake._log import Log
+from hakaru.lake._merge import Upsert, compact, merge
+from hakaru.schema import CLUSTERS, INGESTS, TABLES, Table
+from hakaru.settings import Engine as EngineSettings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+FOLDER = "lake"
+STAGING = "_staging"
+RETAIN_HOURS = 168
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    name: str
+    num_rows: int
+    num_files: int
+    num_bytes: int
+    version: int
+    committed_at: datetime | None
+
+
+class Lake:
+    """The Delta tables under `workspace/lake`."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.workspace = workspace
+        self.root = workspace / FOLDER
+
+    @classmethod
+    def create(cls, workspace: Path) -> Lake:
+        with _clear_errors(workspace):
+            (workspace / FOLDER).mkdir(parents=True, exist_ok=True)
+        return cls(workspace)
+
+    @classmethod
+    def open(cls, workspace: Path) -> Lake:
+        if not (workspace / FOLDER).is_dir():
+            raise LakeError(
+                f"{workspace} is not a Hakaru workspace (it has no folder {FOLDER!r}). "
+                f"Make one with: hakaru ingest FILE --cluster NAME --workspace {workspace}"
+            )
+        return cls(workspace)
+
+    # ---- reading
+
+    def files(self, table: Table, clusters: Sequence[str] = ()) -> list[str]:
+        """The table's Parquet files; with `clusters`, those that may hold one of them."""
+        return [file.path for file in self._log(table).files() if file.may_hold(clusters)]
+
+    def read(self, con: DuckDBPyConnection, table: Table) -> pa.Table:
+        return con.sql(select_files(table, self.files(table))).to_arrow_table()
+
+    def clusters(self) -> list[str]:
+        """Names of the clusters that something was ingested for."""
+        rows = self._small(INGESTS)
+        return sorted({row["cluster"] for row in rows})
+
+    def synthetic_clusters(self) -> set[str]:
+        return {row["cluster"] for row in self._small(INGESTS) if row["synthetic"]}
+
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What the sources' headers said, a cluster; a later source in the alphabet wins."""
+        facts: dict[str, dict[str, Any]] = {}
+        for row in sorted(self._small(CLUSTERS), key=lambda row: str(row["source"])):
+            facts.setdefault(row["cluster"], {}).update(json.loads(row["facts"]))
+        return facts
+
+    def ingests(self) -> list[dict[str, Any]]:
+        return sorted(self._small(INGESTS), key=lambda row: row["started_at"])
+
+    def status(self) -> list[TableStatus]:
+        return [self._table_status(table) for table in TABLES.values()]
+
+    # ---- writing
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """A folder for what a writer spills; the next writer removes what a killed one left."""
+        folder = self.root / STAGING / uuid.uuid4().hex
+        with ExitStack() as in_use:
+            with _clear_errors(self.root), self._locked("_staging.lock"):
+                self._remove_dead_staging()
+                folder.mkdir(parents=True)
+                lock = in_use.enter_context(open(folder / "lock", "w"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            try:
+                yield folder
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def upsert(self, con: DuckDBPyConnection, table: Table, rows: str) -> Upsert:
+        """Merge the relation `rows` of `con`, which has the table's columns, into the table."""
+        with self._writing() as folder:
+            return merge(con, self._log(table), rows, folder)
+
+    def put_rows(
+        self, con: DuckDBPyConnection, table: Table, rows: Sequence[Mapping[str, Any]]
+    ) -> Upsert:
+        """Upsert a few rows that are at hand as dicts; a column that is left out is null."""
+        import pyarrow as pa
+
+        con.register("put_rows", pa.Table.from_pylist(list(rows), schema=table.arrow()))
+        try:
+            return self.upsert(con, table, "put_rows")
+        finally:
+            con.unregister("put_rows")
+
+    def compact(
+        self, retain_hours: int = RETAIN_HOURS, engine: EngineSettings | None = None
+    ) -> None:
+        """Join small files into few, ordered by time, and delete what no reader can need.
+
+        Files are kept for `retain_hours` after they left the table, so that running queries end well.
+        """
+        with self._writing() as folder:
+            con = connect(engine or EngineSettings(), spill_to=str(folder))
+            try:
+                for table in TABLES.values():
+                    log = self._log(table)
+                    if log.delta is not None:
+                        compact(con, log, folder / table.name)
+                        self._tidy(table, retain_hours)
+            finally:
+                con.close()
+
+    # ---- inside
+
+    def _log(self, table: Table) -> Log:
+        return Log.open(self.root / table.name, table)
+
+    def _tidy(self, table: Table, retain_hours: int) -> None:
+        """Delete files that no commit has named for `retain_hours`, and shorten the log."""
+        delta = self._log(table).delta
+        assert delta is not None
+        delta.vacuum(
+            retention_hours=retain_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            full=True,
+        )
+        delta.update_incremental()
+        delta.create_checkpoint()
+
+    def _small(self, table: Table) -> list[dict[str, Any]]:
+        """All rows of a table that is small by nature."""
+        import pyarrow.parquet as pq
+
+        blank = dict.fromkeys(table.names)
+        rows: list[dict[str, Any]] = []
+        for file in self.files(table):
+            rows += [blank | row for row in pq.ParquetFile(file).read().to_pylist()]
+        return rows
+
+    def _table_status(self, table: Table) -> TableStatus:
+        log = self._log(table)
+        if log.delta is None:
+            return TableStatus(table.name, 0, 0, 0, -1, None)
+        files = log.files()
+        history = log.delta.history(1)
+        stamp = history[0].get("timestamp") if history else None
+        return TableStatus(
+            name=table.name,
+            num_rows=sum(file.num_rows for file in files),
+            num_files=len(files),
+            num_bytes=sum(file.num_bytes for file in files),
+            version=log.delta.version(),
+            committed_at=datetime.fromtimestamp(stamp / 1000, UTC) if stamp else None,
+        )
+
+    @contextmanager
+    def _writing(self) -> Iterator[Path]:
+        """This writer's turn, and a folder on the lake's own disk for the files it makes."""
+        with _clear_errors(self.root), self._locked("_lock"), self.staging() as folder:
+            yield folder
+
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        with open(self.root / name, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _remove_dead_staging(self) -> None:
+        """Called under the staging lock, so that every folder in use has its own lock already."""
+        for folder in (self.root / STAGING).glob("*"):
+            with open(folder / "lock", "a") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """What the disk, Delta or DuckDB refuse, as one message that says what to do."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise LakeError(
+            f"writing to {path} needs more memory than it may use: {_first_line(error)}\n"
+            "Give it more with engine.memory in hakaru.toml."
+        ) from None
+    except (OSError, DeltaError, duckdb.IOException) as error:
+        raise LakeError(
+            f"{path} cannot be written: {_first_line(error)}\n{_advice(error)} "
+            "The lake is as it was before."
+        ) from None
+
+
+def _first_line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).strip().splitlines()[0]
+
+
+def _advice(error: BaseException) -> str:
+    text = f"{error}".lower()
+    if getattr(error, "errno", None) == errno.ENOSPC or "no space" in text:
+        return "Make room on the disk and run it again."
+    return "Check the folder's permissions, or choose another one with --workspace."
