@@ -14,6 +14,7 @@ from hakaru.engine.duckdb import connect
 from hakaru.lake import Lake
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, TABLES
 from hakaru.settings import Engine
+from hakaru.sources import ingest
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -28,6 +29,14 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def aaic_files(shared: Path) -> list[Path]:
     return sorted((shared / "data" / "aaic").glob("*.csv.gz"))
+
+
+@pytest.fixture(scope="session")
+def aaic_lake(aaic_files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """AAIC's six files, ingested once for all tests that only read them."""
+    lake = Lake.create(tmp_path_factory.mktemp("aaic"))
+    ingest(lake, aaic_files, "aaic")
+    return lake
 
 
 @pytest.fixture

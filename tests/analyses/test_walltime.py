@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.lake import Lake
+from tests.analyses._ask import ask
+from tests.conftest import job
+
+HOURS = [1.0, 2.0, 3.0, 30.0]
+
+
+@pytest.fixture
+def small(lake_of: Callable[..., Lake]) -> Lake:
+    rows = [job(i, run_s=h * 3600) for i, h in enumerate(HOURS)]
+    rows.append(job(9, run_s=24 * 3600.0, num_gpus=16, num_nodes=2))
+    return lake_of(rows)
+
+
+def test_statistics_by_class(small: Lake) -> None:
+    rows = {r["class"]: r for r in ask(small, "walltime").rows}
+    assert list(rows) == ["all", "single-pe", "multi-node"]
+    single = rows["single-pe"]
+    assert single["num_jobs"] == 4
+    assert single["mean_h"] == 9.0
+    assert single["sd_h"] == pytest.approx(statistics.stdev(HOURS))
+    assert (single["median_h"], single["min_h"], single["max_h"]) == (2.5, 1.0, 30.0)
+    assert (single["share_short"], single["share_long"]) == (0.75, 0.25)
+    assert rows["all"]["num_jobs"] == 5
+    assert rows["all"]["share_long"] == 0.4
+
+
+def test_thresholds_are_parameters(small: Lake) -> None:
+    rows = ask(small, "walltime", {"short_h": "1", "long_h": 2}).rows
+    assert (rows[1]["share_short"], rows[1]["share_long"]) == (0.25, 0.75)
+    with pytest.raises(HakaruError, match="short_h is a number"):
+        ask(small, "walltime", {"short_h": "x); DROP TABLE jobs"})
+    with pytest.raises(HakaruError, match="no parameter 'shrt_h'"):
+        ask(small, "walltime", {"shrt_h": 1})
+
+
+def test_cdf_is_exact_at_its_steps(small: Lake) -> None:
+    rows = [r for r in ask(small, "walltime-cdf").rows if r["class"] == "single-pe"]
+    for row in rows:
+        assert row["share"] == sum(h <= row["run_h"] for h in HOURS) / 4
+    assert [r["num_jobs"] for r in rows] == [1, 1, 1, 1]
+    assert rows[-1]["share"] == 1.0
+
+
+def test_cdf_by_gpu_hours(small: Lake) -> None:
+    rows = [r for r in ask(small, "walltime-cdf", weight="gpu-hours").rows if r["class"] == "all"]
+    assert rows[0]["share"] == pytest.approx(1 / (36 + 16 * 24))
+
+
+def lake_of_two_sides(lake_of: Callable[..., Lake], sign: int) -> Lake:
+    """60 jobs on one GPU and 60 on more, whose run time follows the size."""
+    rows = [job(i, run_s=600.0 + i) for i in range(60)]
+    sizes = [2, 4, 8]
+    rows += [
+        job(100 + i, num_gpus=sizes[i % 3], run_s=600.0 * sizes[i % 3] ** sign + i)
+        for i in range(60)
+    ]
+    return lake_of(rows)
+
+
+@pytest.mark.parametrize(("sign", "reading"), [(1, "weak scaling"), (-1, "strong scaling")])
+def test_scaling(lake_of: Callable[..., Lake], sign: int, reading: str) -> None:
+    rows = ask(
+        lake_of_two_sides(lake_of, sign), "size-vs-walltime", {"sample": 40, "draws": 20}
+    ).rows
+    assert [r["coefficient"] for r in rows] == ["spearman", "pearson of logs"]
+    assert {r["reading"] for r in rows} == {reading}
+    assert {(r["num_jobs"], r["num_draws"]) for r in rows} == {(80, 20)}
+    assert all(r["low"] <= r["mean"] <= r["high"] for r in rows)
+
+
+def test_coefficients_equal_a_plain_computation(lake_of: Callable[..., Lake]) -> None:
+    """With the whole population drawn each time, every draw gives the plain coefficients."""
+    lake = lake_of_two_sides(lake_of, 1)
+    rows = ask(lake, "size-vs-walltime", {"sample": 60, "draws": 3}).rows
+    table = ask(lake, "walltime")
+    assert table.num_used == 120
+    sizes = np.array([1] * 60 + [[2, 4, 8][i % 3] for i in range(60)], dtype=float)
+    runs = np.array(
+        [600.0 + i for i in range(60)] + [600.0 * [2, 4, 8][i % 3] + i for i in range(60)]
+    )
+    spearman = np.corrcoef(pd.Series(sizes).rank(), pd.Series(runs).rank())[0, 1]
+    pearson = np.corrcoef(np.log(sizes), np.log(runs))[0, 1]
+    for row, expected in zip(rows, (spearman, pearson), strict=True):
+        assert (row["low"], row["mean"], row["high"]) == pytest.approx((expected,) * 3, abs=1e-12)
+
+
+def test_the_seed_decides_the_sample(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of_two_sides(lake_of, 1)
+
+    def means(seed: int) -> list[Any]:
+        params = {"sample": 20, "draws": 5, "seed": seed}
+        return [r["mean"] for r in ask(lake, "size-vs-walltime", params).rows]
+
+    assert means(1) == pytest.approx(means(1), abs=1e-12)
+    assert means(1) != pytest.approx(means(2), abs=1e-6)
+
+
+@pytest.mark.parametrize("id", ["walltime", "walltime-cdf", "size-vs-walltime"])
+def test_no_jobs_no_rows(lake_of: Callable[..., Lake], id: str) -> None:
+    assert ask(lake_of([]), id).rows == []
+
+
+TABLE_3 = {
+    "all": "2.730 8.255 0.470 0.017 332.678",
+    "single-pe": "2.461 7.429 0.460 0.017 332.678",
+    "single-node": "14.062 22.038 5.576 0.017 276.374",
+    "multi-node": "4.642 9.640 0.187 0.017 53.798",
+}
+
+
+def test_the_published_log(aaic_lake: Lake) -> None:
+    columns = ("mean_h", "sd_h", "median_h", "min_h", "max_h")
+    rows = ask(aaic_lake, "walltime").rows
+    assert {r["class"]: " ".join(f"{r[c]:.3f}" for c in columns) for r in rows} == TABLE_3
+    spearman, pearson = ask(aaic_lake, "size-vs-walltime").rows
+    assert spearman["low"] < 0.254 < spearman["high"]
+    assert pearson["low"] < 0.219 < pearson["high"]
+    single = [r for r in ask(aaic_lake, "walltime-cdf").rows if r["class"] == "single-pe"]
+    below_3h = max(r["share"] for r in single if r["run_h"] <= 3)
+    above_3h = min(r["share"] for r in single if r["run_h"] >= 3)
+    assert below_3h <= 0.8407 <= above_3h
