@@ -1,0 +1,261 @@
+"""Where an ingest gathers what it reads before anything is committed: good rows, and rejects.
+
+Every record is staged once, in one table of a DuckDB connection that spills beside the lake. A good
+row carries nulls where a reject carries its place, its reason and its text.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from hakaru.engine.dialect import DUCKDB_TYPES, quote
+from hakaru.engine.duckdb import one_row
+from hakaru.errors import SourceError
+from hakaru.schema import JOBS, REJECTS, STATES
+from hakaru.sources._base import (
+    Records,
+    Source,
+    check_gzip,
+    first_reason,
+    is_not_utf8,
+    utf8_copy,
+    without_replaced,
+)
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+NUM_READERS = 2
+LOOK_EVERY_S = 0.1
+# bytes read, bytes in all, rows read, rows rejected
+Progress = Callable[[int, int, int, int], None]
+
+# What no source may let through. A time that runs backwards is a fault of the row, not a short job.
+# A null state is let through: it means unknown (SWF logs such as NASA's have none at all).
+CHECKS: tuple[tuple[str, str], ...] = (
+    ("job_id IS NULL", "'the job has no id'"),
+    ("submitted_at IS NULL", "'the time of submission is missing'"),
+    (f"state NOT IN {STATES}", "'unknown state ' || state"),
+    ("started_at < submitted_at", "'it starts before it is submitted'"),
+    ("ended_at < started_at", "'it ends before it starts'"),
+    (
+        "greatest(submitted_at, started_at, ended_at) >= TIMESTAMPTZ '2200-01-01 00:00:00+00'",
+        "'a time after the year 2199'",
+    ),
+    ("run_s < 0", "'the run time is negative'"),
+    ("wait_s < 0", "'the wait is negative'"),
+    ("num_gpus < 0 OR num_nodes < 0 OR num_cpus < 0", "'a negative number of resources'"),
+    ("requested_s <= 0", "'the requested walltime is not above 0'"),
+)
+PLACE = {
+    "file": "_file",
+    "line": "_line",
+    "source": "_source",
+    "reason": "_reason",
+    "text": "_text",
+}
+
+
+@dataclass
+class Batch:
+    """Views `staged` (rows of `jobs`) and `staged_rejects` over what was read so far."""
+
+    con: DuckDBPyConnection
+    cluster: str
+    strict: bool
+    folder: Path
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    synthetic: bool = False
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        jobs = ", ".join(f'"{c.name}" {DUCKDB_TYPES[c.type]}' for c in JOBS.columns)
+        place = ", ".join(
+            f"{own} {DUCKDB_TYPES[REJECTS.column(name).type]}" for name, own in PLACE.items()
+        )
+        self.con.execute(f"CREATE TABLE staged_all ({jobs}, {place})")
+        names = ", ".join(f'"{name}"' for name in JOBS.names)
+        self.con.execute(
+            f"CREATE VIEW staged AS SELECT {names} FROM staged_all WHERE _reason IS NULL"
+        )
+        rejects = ", ".join(f"{own} AS {name}" for name, own in PLACE.items())
+        self.con.execute(
+            f"CREATE VIEW staged_rejects AS SELECT cluster, {rejects} FROM staged_all "
+            "WHERE _reason IS NOT NULL"
+        )
+
+    def counts(self) -> tuple[int, int]:
+        """Rows read, and how many of them were rejected."""
+        read, rejected = one_row(self.con, "SELECT count(*), count(_reason) FROM staged_all")
+        return read, rejected
+
+
+def read_all(
+    batch: Batch,
+    chosen: Sequence[tuple[Path, Source]],
+    options: Mapping[str, Any],
+    progress: Progress | None,
+) -> None:
+    """Read the files side by side; the first fault, or Ctrl-C, stops them all."""
+    cursors = [_cursor(batch) for _ in chosen]
+    with ThreadPoolExecutor(NUM_READERS) as pool:
+        futures = [
+            pool.submit(_read_one, batch, cursor, path, source, options)
+            for cursor, (path, source) in zip(cursors, chosen, strict=True)
+        ]
+        try:
+            _watch(batch, futures, cursors, [path.stat().st_size for path, _ in chosen], progress)
+        except BaseException:
+            _stop(batch, futures, cursors)
+            raise
+    said = [(path, s.id, f.result()) for (path, s), f in zip(chosen, futures, strict=True)]
+    # in the order of the files' names, so that neither timing nor the caller's order decides
+    for _, name, records in sorted(said, key=lambda entry: entry[:2]):
+        batch.facts.setdefault(name, {}).update(records.facts)
+        batch.synthetic |= records.synthetic
+    _check_rejecting(batch.con)
+
+
+def _cursor(batch: Batch) -> DuckDBPyConnection:
+    cursor = batch.con.cursor()
+    cursor.execute("SET enable_progress_bar = true")
+    cursor.execute("SET enable_progress_bar_print = false")
+    cursor.execute("SET progress_bar_time = 0")
+    return cursor
+
+
+def _watch(
+    batch: Batch,
+    futures: Sequence[Future[Records]],
+    cursors: Sequence[DuckDBPyConnection],
+    sizes: Sequence[int],
+    progress: Progress | None,
+) -> None:
+    """Wait for the readers, telling how far they are within the files that they read."""
+    furthest, num_done, counts = 0.0, 0, (0, 0)
+    while True:
+        waiting = wait(futures, timeout=LOOK_EVERY_S).not_done
+        done = [future for future in futures if future.done()]
+        for future in done:
+            future.result()
+        if len(done) > num_done:
+            num_done, counts = len(done), batch.counts()
+        if progress:
+            shares = (
+                1.0 if future.done() else max(cursor.query_progress(), 0.0) / 100
+                for future, cursor in zip(futures, cursors, strict=True)
+            )
+            so_far = sum(size * share for size, share in zip(sizes, shares, strict=True))
+            furthest = max(furthest, so_far)
+            progress(int(furthest), sum(sizes), *counts)
+        if not waiting:
+            return
+
+
+def _stop(
+    batch: Batch, futures: Sequence[Future[Records]], cursors: Sequence[DuckDBPyConnection]
+) -> None:
+    batch.stopped.set()
+    for future in futures:
+        future.cancel()
+    while wait(futures, timeout=LOOK_EVERY_S / 10).not_done:
+        for cursor in cursors:
+            cursor.interrupt()
+
+
+def _read_one(
+    batch: Batch,
+    con: DuckDBPyConnection,
+    path: Path,
+    source: Source,
+    options: Mapping[str, Any],
+) -> Records:
+    try:
+        try:
+            records = source.read(con, path, batch.cluster, options)
+            _stage(batch, con, path, source, records)
+        except duckdb.Error as error:
+            if not is_not_utf8(error):
+                raise
+            copy = utf8_copy(path, batch.folder / uuid.uuid4().hex)
+            records = without_replaced(source.read(con, copy, batch.cluster, options))
+            _stage(batch, con, path, source, records)
+    except duckdb.OutOfMemoryException as error:
+        raise SourceError(
+            f"{path}: reading it needs more memory or disk than it may use: {_said(error)}\n"
+            "Give it more with engine.memory in hakaru.toml, or make room beside the lake."
+        ) from None
+    except duckdb.Error as error:
+        raise SourceError(f"{path}: cannot be read as {source.id}: {_said(error)}") from None
+    return records
+
+
+def _said(error: duckdb.Error) -> str:
+    """What matters of DuckDB's message: the line, not its text, then what is wrong with it."""
+    told = str(error).strip().splitlines()
+    more = told[2:3] if told[1:2] and told[1].startswith("Original Line") else []
+    return "; ".join([told[0], *more])
+
+
+def _stage(
+    batch: Batch, con: DuckDBPyConnection, path: Path, source: Source, records: Records
+) -> None:
+    """Add one file's records, each with the reason for which it cannot be used, if there is one."""
+    if batch.stopped.is_set():
+        raise SourceError(f"{path}: stopped")
+    given = {row[0] for row in con.execute(f"DESCRIBE {records.sql}").fetchall()}
+    columns = ", ".join(_column(name, given, batch.cluster) for name in JOBS.names)
+    names = ", ".join(f'"{name}"' for name in JOBS.names)
+    file, kind = quote(str(path.resolve())), quote(source.id)
+    place = ", ".join(
+        f"CASE WHEN _reason IS NOT NULL THEN {value} END"
+        for value in (file, "_line", kind, "_reason", "left(_text, 500)")
+    )
+    con.execute(
+        f"""
+        INSERT INTO staged_all SELECT {names}, {place} FROM (
+            SELECT * REPLACE (coalesce(_reason, {first_reason(CHECKS)}) AS _reason)
+            FROM (SELECT _line, _text, _reason, {columns} FROM ({records.sql}))
+        )
+        """
+    )
+    if batch.strict:
+        _refuse_first(con, file, path)
+
+
+def _column(name: str, given: set[str], cluster: str) -> str:
+    """A canonical column from what the source gives, or derived, or null."""
+    kind = DUCKDB_TYPES[JOBS.column(name).type]
+    if name == "cluster":
+        return f"{quote(cluster)} AS cluster"
+    if name in given:
+        return f'CAST("{name}" AS {kind}) AS "{name}"'
+    if name == "wait_s" and {"started_at", "submitted_at"} <= given:
+        return "epoch(started_at) - epoch(submitted_at) AS wait_s"
+    if name == "run_s" and {"started_at", "ended_at"} <= given:
+        return "epoch(ended_at) - epoch(started_at) AS run_s"
+    return f'CAST(NULL AS {kind}) AS "{name}"'
+
+
+def _refuse_first(con: DuckDBPyConnection, file: str, path: Path) -> None:
+    bad = con.execute(
+        "SELECT line, reason, left(text, 120) FROM staged_rejects "
+        f"WHERE file = {file} ORDER BY line LIMIT 1"
+    ).fetchall()
+    for line, reason, text in bad:
+        raise SourceError(f"{path}, line {line}: {reason}: {text!r}; nothing was stored (--strict)")
+
+
+def _check_rejecting(con: DuckDBPyConnection) -> None:
+    """A packed file with rejects may be a damaged one, whose other lines are not to be trusted."""
+    for (file,) in con.execute("SELECT DISTINCT file FROM staged_rejects ORDER BY file").fetchall():
+        if file.endswith(".gz"):
+            check_gzip(Path(file))
