@@ -1,0 +1,241 @@
+"""A CSV or Parquet file as records with named cells and exact places.
+
+A text file is split here rather than by DuckDB's CSV reader, which tells neither the line of a good row nor
+the whole text of a bad one. A field in quotes may hold delimiters and newlines: a record that spans lines
+is put together again and stands under its first line. A stray quote costs its own line only.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hakaru.engine.dialect import quote
+from hakaru.engine.duckdb import one_row
+from hakaru.errors import SourceError
+from hakaru.sources._base import HEAD_BYTES, first_reason, head, lines
+from hakaru.sources._mapping import Shape
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MAGIC = "PAR1"
+DELIMITERS = (",", ";", "\t", "|")
+MAX_RECORD_LINES = 1000
+MAX_TEXT_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class Tabular:
+    """The columns of a file in their order, with their DuckDB types, and its records."""
+
+    names: Sequence[str]
+    types: Sequence[str]
+    records: str
+    cells: Sequence[str]
+    reason: str = "NULL"
+    text: str | None = None
+
+    def alias(self, name: str) -> str:
+        return f"r{self.names.index(name)}"
+
+    def type(self, name: str) -> str:
+        return self.types[self.names.index(name)]
+
+    def select(self, wanted: Sequence[str]) -> str:
+        """A query for `_line`, `_text`, `_reason` and the wanted columns under their aliases."""
+        found = list(dict.fromkeys(wanted))
+        cells = "".join(
+            f", {self.cells[self.names.index(name)]} AS {self.alias(name)}" for name in found
+        )
+        text = self.text or _row_text([self.cells[self.names.index(name)] for name in found])
+        return (
+            f"SELECT _line, {text} AS _text, {self.reason} AS _reason{cells} FROM ({self.records})"
+        )
+
+
+def is_parquet(path: Path, start: str) -> bool:
+    return start.startswith(MAGIC) or path.suffix in (".parquet", ".pq")
+
+
+def open_table(
+    con: DuckDBPyConnection, path: Path, shape: Shape, limit: int | None = None
+) -> Tabular:
+    """A file's columns and records; with `limit`, those of about that many first lines."""
+    start = head(path)
+    if is_parquet(path, start):
+        return _open_parquet(con, path, limit)
+    return _open_text(con, path, shape, start, limit)
+
+
+def header(start: str, shape: Shape, where: str) -> tuple[list[str], str, int]:
+    """The column names, the delimiter, and the line on which the records begin."""
+    rows = re.split(r"\r\n|\n|\r", start)
+    marks = (shape.comment,) if shape.comment else ()
+    first = shape.skip
+    while first < len(rows) and (not rows[first].strip() or rows[first].startswith(marks)):
+        first += 1
+    if first >= len(rows):
+        raise SourceError(f"{where}: there is no header line in the first {HEAD_BYTES} bytes")
+    delimiter = shape.delimiter or _sniff(rows[first:], shape)
+    names, num_lines = _split(rows[first:], delimiter, shape)
+    if shape.names:
+        return list(shape.names), delimiter, first + 1
+    return [name.strip() for name in names], delimiter, first + 1 + num_lines
+
+
+def _sniff(rows: list[str], shape: Shape) -> str:
+    return max(DELIMITERS, key=lambda delimiter: len(_split(rows, delimiter, shape)[0]))
+
+
+def _split(rows: list[str], delimiter: str, shape: Shape) -> tuple[list[str], int]:
+    """The first record, and how many lines it takes: a header may hold newlines too."""
+    reader = csv.reader(
+        (row + "\n" for row in rows),
+        delimiter=delimiter,
+        quotechar=shape.quote or None,
+        quoting=csv.QUOTE_MINIMAL if shape.quote else csv.QUOTE_NONE,
+    )
+    try:
+        return next(reader), reader.line_num
+    except csv.Error:
+        return rows[0].split(delimiter), 1
+
+
+def _open_parquet(con: DuckDBPyConnection, path: Path, limit: int | None) -> Tabular:
+    file = f"read_parquet({quote(str(path))}, file_row_number = true)"
+    described = con.execute(f"DESCRIBE SELECT * EXCLUDE (file_row_number) FROM {file}").fetchall()
+    columns = [(str(row[0]), str(row[1])) for row in described]
+    bound = f" LIMIT {limit}" if limit else ""
+    return Tabular(
+        names=[name for name, _ in columns],
+        types=[kind for _, kind in columns],
+        records=f"SELECT file_row_number + 1 AS _line, * EXCLUDE (file_row_number) FROM {file}{bound}",
+        cells=['"' + name.replace('"', '""') + '"' for name, _ in columns],
+    )
+
+
+def _row_text(cells: Sequence[str]) -> str:
+    """A Parquet row has no text: the values of its first mapped columns stand for it."""
+    values = ", ".join(f"CAST({cell} AS VARCHAR)" for cell in cells[:MAX_TEXT_COLUMNS])
+    return f"concat_ws(', ', {values})" if values else "''"
+
+
+def _open_text(
+    con: DuckDBPyConnection, path: Path, shape: Shape, start: str, limit: int | None
+) -> Tabular:
+    names, delimiter, first = header(start, shape, str(path))
+    bound = f" AND _line < {first + limit}" if limit else ""
+    rows = f"SELECT _line, _text FROM ({lines(path)}) WHERE _line >= {first}{bound}"
+    used, cells, whole = "", _cells(delimiter, ""), "true"
+    if shape.quote:
+        mark = quote(shape.quote)
+        num_quoted, num_odd = one_row(
+            con,
+            f"SELECT count(*), count(*) FILTER ({_num_marks(mark)} % 2 = 1) "
+            f"FROM ({rows}) WHERE contains(_text, {mark})",
+        )
+        if num_quoted:
+            used = shape.quote
+            cells, whole = _cells(delimiter, used), _whole(delimiter, used)
+        if num_odd:
+            rows = _joined(rows, mark, f"{whole} AND len({cells}) = {len(names)}")
+    return Tabular(
+        names=names,
+        types=["VARCHAR"] * len(names),
+        records=f"SELECT _line, _text, {cells} AS cells, {whole} AS whole FROM ({rows}) "
+        f"WHERE {_is_record(delimiter, shape)}",
+        cells=[_cell(i, used) for i in range(1, len(names) + 1)],
+        reason=first_reason(
+            [
+                ("NOT whole", "'a quote is not closed, or text stands beside it'"),
+                (
+                    f"len(cells) <> {len(names)}",
+                    f"'expected {len(names)} columns, found ' || len(cells)",
+                ),
+            ]
+        ),
+        text="_text",
+    )
+
+
+def _is_record(delimiter: str, shape: Shape) -> str:
+    """Blank lines, lines of delimiters only (spreadsheets leave them) and comments are none."""
+    blank = quote(f" \t{delimiter}")
+    comment = f" AND NOT starts_with(_text, {quote(shape.comment)})" if shape.comment else ""
+    return f"trim(_text, {blank}) <> ''{comment}"
+
+
+def _num_marks(mark: str) -> str:
+    return f"(len(_text) - len(replace(_text, {mark}, '')))"
+
+
+def _joined(rows: str, mark: str, good: str) -> str:
+    """Records from lines: one with an odd number of quotes opens or closes a field with newlines.
+
+    What does not make a good record when put together is left as single lines.
+    """
+    return f"""
+        WITH counted AS (
+            SELECT _line, _text, {_num_marks(mark)} % 2 AS odd FROM ({rows})
+        ), placed AS (
+            SELECT _line, _text, sum(odd) OVER (ORDER BY _line) - odd AS before FROM counted
+        ), numbered AS MATERIALIZED (
+            SELECT _line, _text,
+                   max(CASE WHEN before % 2 = 0 THEN _line END) OVER (ORDER BY _line) AS first
+            FROM placed
+        ), wholes AS MATERIALIZED (
+            SELECT * FROM (
+                SELECT first, string_agg(_text, chr(10) ORDER BY _line) AS _text
+                FROM numbered GROUP BY first HAVING count(*) BETWEEN 2 AND {MAX_RECORD_LINES}
+            ) WHERE {good}
+        )
+        SELECT first AS _line, _text FROM wholes
+        UNION ALL
+        SELECT _line, _text FROM numbered WHERE first NOT IN (SELECT first FROM wholes)
+    """
+
+
+def _pattern(delimiter: str, mark: str) -> str:
+    d, q = re.escape(delimiter), re.escape(mark)
+    return quote(f"{d}({q}(?:[^{q}]|{q}{q})*{q}|[^{d}{q}][^{d}]*|)")
+
+
+def _cells(delimiter: str, mark: str) -> str:
+    """The list of a record's cells; each match begins with a delimiter, so that none is empty."""
+    plain = f"string_split(_text, {quote(delimiter)})"
+    if not mark:
+        return plain
+    parts = f"regexp_extract_all({quote(delimiter)} || _text, {_pattern(delimiter, mark)}, 1)"
+    return f"CASE WHEN contains(_text, {quote(mark)}) THEN {parts} ELSE {plain} END"
+
+
+def _whole(delimiter: str, mark: str) -> str:
+    """Whether the cells make up the whole record: a quote amiss leaves something between them."""
+    text = f"{quote(delimiter)} || _text"
+    parts = f"regexp_extract_all({text}, {_pattern(delimiter, mark)}, 0)"
+    return f"(NOT contains(_text, {quote(mark)}) OR array_to_string({parts}, '') = {text})"
+
+
+def _cell(number: int, mark: str) -> str:
+    cell = f"cells[{number}]"
+    if mark:
+        m, twice = quote(mark), quote(mark * 2)
+        cell = f"CASE WHEN starts_with({cell}, {m}) THEN replace({cell}[2:-2], {twice}, {m}) ELSE {cell} END"
+    return f"nullif(trim({cell}), '')"
+
+
+def metadata(path: Path) -> Mapping[str, str]:
+    """The key-value metadata in a Parquet file's footer."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        found = pq.read_metadata(path).metadata or {}
+    except (OSError, pa.ArrowException) as error:
+        raise SourceError(f"{path}: is not a readable Parquet file: {error}") from None
+    return {key.decode(): value.decode(errors="replace") for key, value in found.items()}

@@ -1,0 +1,199 @@
+"""Any CSV or Parquet file with a small mapping in TOML, for logs of a site's own make.
+
+A file whose columns already have the canonical names, such as Hakaru's own Parquet export, maps itself.
+The mapping is explained in `docs/table-mapping.md`; `guess` proposes one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from hakaru.engine.dialect import quote
+from hakaru.errors import SourceError
+from hakaru.schema import JOBS
+from hakaru.sources._base import Records, first_reason, source, stem
+from hakaru.sources._cells import Raw, Value, value
+from hakaru.sources._mapping import (
+    Cell,
+    Shape,
+    TableMapping,
+    identity,
+    parse,
+    parse_shape,
+    read_toml,
+)
+from hakaru.sources._tabular import Tabular, header, is_parquet, metadata, open_table
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+SYNTHETIC_KEY = "hakaru.synthetic"
+FACTS_KEY = "hakaru.facts"
+
+
+@source("table", title="Any CSV or Parquet file, with a mapping (.csv, .csv.gz, .parquet)")
+class Table:
+    @staticmethod
+    def recognises(path: Path, head: str) -> bool:
+        """Only what maps itself: the canonical columns, in Parquet or as a CSV of nothing else."""
+        if not is_parquet(path, head):
+            return _is_canonical_csv(head)
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return identity(pq.read_schema(path).names) is not None
+        except (OSError, pa.ArrowException):
+            return True  # a broken Parquet file is ours to explain
+
+    @staticmethod
+    def read(
+        con: DuckDBPyConnection, path: Path, cluster: str, options: Mapping[str, Any]
+    ) -> Records:
+        facts, synthetic = _footer(path)
+        chosen = options.get("mapping")
+        if chosen is None:
+            table, mapping = _map_itself(con, path)
+        else:
+            table, mapping = _map_by(con, path, Path(chosen))
+        zone = options.get("zone") or mapping.zone
+        return Records(
+            sql=_query(path, table, mapping, zone),
+            facts={**facts, **mapping.facts},
+            synthetic=synthetic,
+        )
+
+
+def guess(path: Path) -> str:
+    """A mapping proposed from a file's column names and its first 10,000 rows, as TOML text."""
+    from hakaru.sources._guess import propose
+
+    return propose(path)
+
+
+def _is_canonical_csv(start: str) -> bool:
+    if not start.strip():
+        return False
+    names, _, _ = header(start, Shape(), "")
+    return identity(names) is not None and set(names) <= set(JOBS.names)
+
+
+def _footer(path: Path) -> tuple[dict[str, Any], bool]:
+    """What Hakaru's own export says of the cluster and of where its jobs come from."""
+    with open(path, "rb") as file:
+        if file.read(4) != b"PAR1" and path.suffix not in (".parquet", ".pq"):
+            return {}, False
+    found = metadata(path)
+    try:
+        facts = json.loads(found.get(FACTS_KEY, "{}"))
+    except ValueError:
+        facts = None
+    if not isinstance(facts, dict):
+        raise SourceError(
+            f"{path}: its metadata {FACTS_KEY} is not a JSON object: {found[FACTS_KEY][:120]!r}"
+        )
+    return facts, found.get(SYNTHETIC_KEY) == "true"
+
+
+def _map_itself(con: DuckDBPyConnection, path: Path) -> tuple[Tabular, TableMapping]:
+    table = _open(con, path, Shape())
+    mapping = identity(table.names)
+    if mapping is None:
+        raise SourceError(
+            f"{path}: needs a mapping, since its columns are not Hakaru's: {', '.join(table.names)}\n"
+            f"Have one proposed with: hakaru ingest {path} --format table --guess"
+        )
+    _refuse_mixed(con, path, table)
+    return table, mapping
+
+
+def _map_by(con: DuckDBPyConnection, path: Path, chosen: Path) -> tuple[Tabular, TableMapping]:
+    raw = read_toml(chosen)
+    problems: list[str] = []
+    table = _open(con, path, parse_shape(raw, problems))
+    return table, parse(raw, table.names, f"{chosen} (for {path.name})", problems)
+
+
+def _open(con: DuckDBPyConnection, path: Path, shape: Shape) -> Tabular:
+    try:
+        return open_table(con, path, shape)
+    except duckdb.Error as error:
+        first = " ".join(str(error).split("Possible")[0].split())
+        hint = "; turn it into UTF-8 first, e.g. with: iconv -f CP932 -t UTF-8"
+        raise SourceError(
+            f"{path}: cannot be read as a table: {first[:300]}{hint if 'unicode' in first else ''}"
+        ) from None
+
+
+def _refuse_mixed(con: DuckDBPyConnection, path: Path, table: Tabular) -> None:
+    """Jobs of two clusters may share their ids; read as one cluster, some would be lost."""
+    if "cluster" not in table.names:
+        return
+    cluster = table.alias("cluster")
+    found = con.execute(
+        f"SELECT DISTINCT {cluster} FROM ({table.select(['cluster'])}) "
+        f"WHERE {cluster} IS NOT NULL ORDER BY 1 LIMIT 4"
+    ).fetchall()
+    if len(found) > 1:
+        names = ", ".join(str(name) for (name,) in found)
+        raise SourceError(
+            f"{path}: holds jobs of several clusters ({names}); export and read them one by one"
+        )
+
+
+def _query(path: Path, table: Tabular, mapping: TableMapping, zone: str) -> str:
+    cells = mapping.cells
+    values = {name: _value(path, table, name, cell, zone) for name, cell in cells.items()}
+    wanted = [column for cell in cells.values() for column in cell.sources]
+    parsed = "".join(f', {v.sql} AS "{name}"' for name, v in values.items())
+    numbers = "".join(f", {v.number} AS n_{name}" for name, v in values.items() if v.number)
+    checks = [check for v in values.values() for check in v.checks]
+    final = {name: f'"{name}"' for name in cells}
+    if not mapping.identity:
+        final = _derived(final)
+    columns = ", ".join(f'{sql} AS "{name}"' for name, sql in final.items())
+    reason = f"coalesce(_reason, {first_reason(checks)})" if checks else "_reason"
+    return f"""
+        SELECT _line, _text, {reason} AS _reason, {columns}
+        FROM (SELECT *{parsed} FROM (SELECT *{numbers} FROM ({table.select(wanted)})))
+    """
+
+
+def _value(path: Path, table: Tabular, name: str, cell: Cell, zone: str) -> Value:
+    if cell.line:
+        return Value(f"{quote(stem(path) + '/')} || _line")
+    raws = [Raw(column, table.alias(column), table.type(column)) for column in cell.sources]
+    return value(name, cell, raws, zone)
+
+
+def _derived(columns: dict[str, str]) -> dict[str, str]:
+    """Times that follow from others. Without a time of submission the start stands for it, and the
+    wait stays unknown."""
+    final = dict(columns)
+    wait, run = columns.get("wait_s"), columns.get("run_s")
+    if "submitted_at" not in final:
+        final["submitted_at"] = _shifted('"started_at"', "-", f"coalesce({wait or 'NULL'}, 0)")
+        final.setdefault("wait_s", "CAST(NULL AS DOUBLE)")
+    if "started_at" not in final and wait:
+        final["started_at"] = _shifted('"submitted_at"', "+", wait)
+    elif "started_at" not in final and run and "ended_at" in columns:
+        final["started_at"] = _shifted('"ended_at"', "-", run)
+    start = final.get("started_at")
+    if "ended_at" not in final and run and start:
+        ended = _shifted(start, "+", run)
+        going = "state IN ('pending', 'running')" if "state" in columns else "false"
+        final["ended_at"] = f"CASE WHEN {going} THEN NULL ELSE {ended} END"
+    if wait and start and "submitted_at" in columns:
+        final["wait_s"] = f'coalesce({wait}, epoch({start}) - epoch("submitted_at"))'
+    if run and start and "ended_at" in columns:
+        final["run_s"] = f'coalesce({run}, epoch("ended_at") - epoch({start}))'
+    return final
+
+
+def _shifted(moment: str, sign: str, seconds: str) -> str:
+    return f"to_timestamp(epoch({moment}) {sign} {seconds})"
