@@ -72,15 +72,15 @@ def log_name(path: Path) -> str:
 
 def _query(path: Path) -> str:
     numbers = ", ".join(
-        f'TRY_CAST(cells[{i}] AS BIGINT) AS "{name}"' for i, name in enumerate(COLUMNS, 1)
+        f'TRY_CAST(cells[{i}] AS {_type(name)}) AS "{name}"' for i, name in enumerate(COLUMNS, 1)
     )
     log = quote(log_name(path) + "/")
-    queue = f"list_extract({list(QUEUES)}, queue + 1)"
-    state = f"list_extract({list(STATES)}, termcode + 1)"
+    queue = f"list_extract({list(QUEUES)}, queue::BIGINT + 1)"
+    state = f"list_extract({list(STATES)}, termcode::BIGINT + 1)"
     return f"""
         SELECT _line, _text, {_reason()} AS _reason,
                {log} || id AS job_id, {log} || "user" AS "user", {log} || "group" AS account,
-               {queue} AS queue, {state} AS state, nodes AS num_nodes, nodes * gpus AS num_gpus,
+               {queue} AS queue, {state} AS state, nodes AS num_nodes, nodes::BIGINT * gpus AS num_gpus,
                'P100' AS gpu_model, CAST(walltime_req AS DOUBLE) AS requested_s,
                to_timestamp(time_submit) AS submitted_at, to_timestamp(time_start) AS started_at,
                to_timestamp(time_end) AS ended_at,
@@ -91,15 +91,22 @@ def _query(path: Path) -> str:
     """
 
 
+def _type(name: str) -> str:
+    """Narrow types, so that a number far out of range is the fault of its line alone."""
+    return "UINTEGER" if name.startswith("time_") else "INTEGER"
+
+
 def _reason() -> str:
-    number = [(f'"{name}" IS NULL', f"'{name} is not a whole number'") for name in COLUMNS]
+    number = [(f'"{name}" IS NULL', f"'{name} is not a whole number in range'") for name in COLUMNS]
     return first_reason(
         [
             ("num_cells <> 13", "'expected 13 columns, found ' || num_cells"),
             *number,
+            # DuckDB casts 1.5 to 2 without a word
+            ("contains(_text, '.')", "'a number has a fraction'"),
             ("queue NOT BETWEEN 0 AND 3", "'queue ' || queue || ' is not 0 to 3'"),
             ("termcode NOT BETWEEN 0 AND 4", "'termcode ' || termcode || ' is not 0 to 4'"),
             ("nodes < 1 OR gpus < 0", "'nodes or gpus is negative or zero'"),
-            ("time_submit <= 0", "'time_submit is not a time'"),
+            ("time_submit = 0", "'time_submit is not a time'"),
         ]
     )

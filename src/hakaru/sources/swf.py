@@ -214,25 +214,27 @@ def _state() -> str:
 def _reason() -> str:
     """Why a line cannot be read. Columns that are not used need only be numbers."""
     titles = {name: f"field {i} ({title})" for i, (name, title) in enumerate(FIELDS, 1)}
-    checks = [
-        (f"num_cells <> {NUM_FIELDS}", f"'expected {NUM_FIELDS} columns, found ' || num_cells")
-    ]
-    checks += [
-        (f"NOT coalesce(isfinite({name}), false)", f"'{title} is not a number'")
-        for name, title in titles.items()
-    ]
-    checks += [(f"{n} < 0", f"'{titles[n]} is unknown or negative'") for n in ("job", "submit")]
-    checks += [
-        (f"({n} < 0 AND {n} <> -1)", f"'{titles[n]} is negative, and not -1 for unknown'")
-        for n in USED
-    ]
-    checks += [(f"{n} > {LARGEST!r}", f"'{titles[n]} is too large'") for n in USED]
-    checks += [(f"{n} <> floor({n})", f"'{titles[n]} is not a whole number'") for n in WHOLE]
-    # A checkpointed job has one line for the whole of it and one for each part (2 goes on, 3 and 4
-    # are the last): the whole counts, and its parts would count its time twice.
+    # A checkpointed job has a line for the whole of it and one for each part (2 goes on, 3 and 4 are
+    # the last, some without a submit time): the whole counts, its parts would count it twice.
     part = "'a part of a checkpointed job; the line of the whole job counts'"
-    checks += [("status > 5", "'status ' || CAST(status AS BIGINT) || ' is not -1 to 5'")]
-    return first_reason([*checks, ("whole_job IS NOT NULL", part)])
+    return first_reason(
+        [
+            (f"num_cells <> {NUM_FIELDS}", f"'expected {NUM_FIELDS} columns, found ' || num_cells"),
+            *(
+                (f"NOT coalesce(isfinite({name}), false)", f"'{title} is not a number'")
+                for name, title in titles.items()
+            ),
+            ("whole_job IS NOT NULL", part),
+            *((f"{n} < 0", f"'{titles[n]} is unknown or negative'") for n in ("job", "submit")),
+            *(
+                (f"({n} < 0 AND {n} <> -1)", f"'{titles[n]} is negative, and not -1 for unknown'")
+                for n in USED
+            ),
+            *((f"{n} > {LARGEST!r}", f"'{titles[n]} is too large'") for n in USED),
+            *((f"{n} <> floor({n})", f"'{titles[n]} is not a whole number'") for n in WHOLE),
+            ("status > 5", "'status ' || CAST(status AS BIGINT) || ' is not -1 to 5'"),
+        ]
+    )
 
 
 def _refuse_other_layouts(con: DuckDBPyConnection, path: Path, header: Header) -> None:
