@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
-from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
+from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS, Table
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name
 from hakaru.sources._base import Source, detect, head, load_all
@@ -25,7 +25,7 @@ from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts"]
+__all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts", "upsert_rows"]
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ def _store(
     log_ingest(
         lake,
         con,
-        batch.cluster,
-        source=", ".join(sources),
+        cluster=batch.cluster,
+        sources=sources,
         inputs=[str(path.resolve()) for path, _ in chosen],
         started_at=started_at,
         num_read=num_read,
@@ -123,21 +123,22 @@ def _store(
 def log_ingest(
     lake: Lake,
     con: DuckDBPyConnection,
-    cluster: str,
     *,
-    source: str,
+    cluster: str,
+    sources: Sequence[str],
     inputs: Sequence[str],
     started_at: datetime,
     num_read: int,
     num_rejected: int,
     upsert: Upsert,
     synthetic: bool = False,
+    ingest_id: str | None = None,
 ) -> None:
     """Note in the lake that an ingest has ended, and what became of its records."""
     row = {
-        "ingest_id": uuid.uuid4().hex,
+        "ingest_id": ingest_id or uuid.uuid4().hex,
         "cluster": cluster,
-        "source": source,
+        "source": ", ".join(sources),
         "inputs": list(inputs),
         "synthetic": synthetic,
         "started_at": started_at,
@@ -156,6 +157,12 @@ def put_facts(
     if facts:
         text = json.dumps(facts, sort_keys=True)
         lake.put_rows(con, CLUSTERS, [{"cluster": cluster, "source": source, "facts": text}])
+
+
+def upsert_rows(
+    lake: Lake, con: DuckDBPyConnection, table: Table, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    lake.put_rows(con, table, rows)
 
 
 def _summary(
