@@ -90,33 +90,36 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
     strong scaling, and an interval that holds 0 as neither. Each side is first thinned to
     10 × `sample` jobs at random; a draw takes `sample` of those. `low` and `high` hold 95 % of the draws.
     """
-    prime = 1_000_003  # above the largest pool, so that i -> (a·i + b) mod prime permutes it
+    steps = ", ".join(f"({draw}, {prime})" for draw, prime in enumerate(_primes(draws), 1))
     return f"""
         WITH sides AS (
-            SELECT grp, ln(num_pes) AS log_size, ln(run_s) AS log_run, num_pes = 1 AS single,
-                   md5(concat(cluster, ' ', job_id, ' ', CAST(unix_seconds(submitted_at) AS STRING),
-                              ' {seed}')) AS lot
+            SELECT grp, num_pes = 1 AS single, count(*) AS num_side
+            FROM jobs WHERE run_s > 0 GROUP BY grp, num_pes = 1
+        ), lots AS (
+            SELECT grp, num_pes = 1 AS single, ln(num_pes) AS log_size, ln(run_s) AS log_run, job_id,
+                   CAST(conv(substr(md5(concat(job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING))), 1, 8),
+                             16, 10) AS BIGINT) AS lot
             FROM jobs WHERE run_s > 0
         ), shuffled AS (
-            SELECT *, row_number() OVER (PARTITION BY grp, single ORDER BY lot) AS place FROM sides
+            SELECT lots.*, num_side,
+                   row_number() OVER (PARTITION BY lots.grp, lots.single ORDER BY lot, job_id) AS place
+            FROM lots JOIN sides ON lots.grp = sides.grp AND lots.single = sides.single
+            WHERE lot < 4294967296e0 * {sample * 12} / num_side
         ), pool AS (
-            SELECT * FROM shuffled WHERE place <= {sample * 10}
-        ), draws AS (
-            SELECT explode(sequence(1, {draws})) AS draw
+            SELECT grp, log_size, log_run, CAST(place AS BIGINT) AS place,
+                   least({sample * 10}, num_side) AS num_pool
+            FROM shuffled WHERE place <= {sample * 10}
         ), drawn AS (
-            SELECT grp, draw, log_size, log_run,
-                   row_number() OVER (PARTITION BY grp, draw, single
-                                      ORDER BY (CAST(place AS BIGINT)
-                                                * (1 + (draw * 7919 + {seed}) % {prime - 1})
-                                                + draw * 104729) % {prime}, place) AS turn
-            FROM pool CROSS JOIN draws
+            SELECT grp, draw, log_size, log_run
+            FROM pool CROSS JOIN (VALUES {steps}) AS turns(draw, step)
+            WHERE (place * step + draw) % num_pool < {sample}
         ), ranked AS (
             SELECT grp, draw, log_size, log_run,
                    rank() OVER (PARTITION BY grp, draw ORDER BY log_size)
                    + (count(*) OVER (PARTITION BY grp, draw, log_size) - 1) / 2e0 AS size_rank,
                    rank() OVER (PARTITION BY grp, draw ORDER BY log_run)
                    + (count(*) OVER (PARTITION BY grp, draw, log_run) - 1) / 2e0 AS run_rank
-            FROM drawn WHERE turn <= {sample}
+            FROM drawn
         ), measured AS (
             SELECT grp, draw, count(*) AS num_jobs, corr(size_rank, run_rank) AS spearman,
                    corr(log_size, log_run) AS pearson
@@ -135,6 +138,18 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
                        WHEN mean IS NOT NULL THEN 'neither' END AS reading
         FROM summed ORDER BY grp, coefficient DESC
     """
+
+
+def _primes(count: int) -> list[int]:
+    """Primes above any pool's size: i -> (i × prime + b) mod size then visits each place once."""
+    return [_next_prime(1_000_003 + 104_729 * draw) for draw in range(count)]
+
+
+def _next_prime(number: int) -> int:
+    number |= 1
+    while not all(number % divisor for divisor in range(3, int(number**0.5) + 1, 2)):
+        number += 2
+    return number
 
 
 def _order(column: str) -> str:

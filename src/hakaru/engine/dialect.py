@@ -20,6 +20,7 @@ DUCKDB_MACROS: dict[str, str] = {
     "weekday(t)": "isodow(t) - 1",
     "sequence(first, last)": "generate_series(first, last)",
     "explode(list)": "unnest(list)",
+    "conv(digits, old_base, new_base)": "CAST(CAST('0x' || digits AS BIGINT) AS VARCHAR)",  # 16 to 10
     "datediff(last, first)": "date_diff('day', first, last)",
 }
 
