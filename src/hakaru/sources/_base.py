@@ -114,7 +114,8 @@ def open_bytes(path: Path) -> io.BufferedIOBase | gzip.GzipFile | bz2.BZ2File:
 def lines(path: Path) -> str:
     """A query for the lines of a text file (.gz too): `_line`, from 1, and `_text`."""
     return f"""
-        SELECT row_number() OVER () AS _line, rtrim(coalesce(line, ''), chr(13)) AS _text
+        SELECT row_number() OVER () AS _line,
+               CASE WHEN suffix(line, chr(13)) THEN rtrim(line, chr(13)) ELSE coalesce(line, '') END AS _text
         FROM read_csv({quote(str(path))}, columns = {{'line': 'VARCHAR'}}, auto_detect = false,
                       delim = '\x01\x02\x03', quote = '', escape = '', header = false,
                       strict_mode = false, max_line_size = 16777216)
