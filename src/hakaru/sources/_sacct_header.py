@@ -1,0 +1,75 @@
+"""The header row of `sacct -P`: which fields there are, in which order, and what stands between them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# `sacct --helpformat` of 22.05, and what other versions have
+_NAMES = """
+    Account AdminComment AllocCPUS AllocGRES AllocNodes AllocTRES AssocID AveCPU AveCPUFreq
+    AveDiskRead AveDiskWrite AvePages AveRSS AveVMSize BlockID Cluster Comment Constraints
+    ConsumedEnergy ConsumedEnergyRaw Container CPUTime CPUTimeRAW DBIndex DerivedExitCode Elapsed
+    ElapsedRaw Eligible End ExitCode Extra FailedNode Flags GID Group JobID JobIDRaw JobName Layout
+    Licenses MaxDiskRead MaxDiskReadNode MaxDiskReadTask MaxDiskWrite MaxDiskWriteNode
+    MaxDiskWriteTask MaxPages MaxPagesNode MaxPagesTask MaxRSS MaxRSSNode MaxRSSTask MaxVMSize
+    MaxVMSizeNode MaxVMSizeTask McsLabel MinCPU MinCPUNode MinCPUTask NCPUS NNodes NodeList NTasks
+    Partition Planned PlannedCPU PlannedCPURAW Priority QOS QOSRAW QOSREQ Reason ReqCPUFreq
+    ReqCPUFreqGov ReqCPUFreqMax ReqCPUFreqMin ReqCPUS ReqGRES ReqMem ReqNodes ReqTRES Reservation
+    ReservationId Reserved Restarts ResvCPU ResvCPURAW SLUID Start State StdErr StdIn StdOut Submit
+    SubmitLine Suspended SystemComment SystemCPU Timelimit TimelimitRaw TotalCPU TRESUsageInAve
+    TRESUsageInMax TRESUsageInMaxNode TRESUsageInMaxTask TRESUsageInMin TRESUsageInMinNode
+    TRESUsageInMinTask TRESUsageInTot TRESUsageOutAve TRESUsageOutMax TRESUsageOutMaxNode
+    TRESUsageOutMaxTask TRESUsageOutMin TRESUsageOutMinNode TRESUsageOutMinTask TRESUsageOutTot UID
+    User UserCPU WCKey WCKeyID WorkDir
+"""
+FIELDS = frozenset(_NAMES.lower().split())
+FREE_TEXT = {
+    *("jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "wckey"),
+    *("container", "extra", "stdin", "stdout", "stderr"),
+}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the header says: the fields in order, what stands between them, and after the last."""
+
+    names: tuple[str, ...]
+    delimiter: str
+    trailing: bool
+
+    @property
+    def width(self) -> int:
+        """Cells that a line is split into."""
+        return len(self.names) + self.trailing
+
+    @property
+    def free(self) -> list[int]:
+        return [i for i, name in enumerate(self.names, 1) if name.lower() in FREE_TEXT]
+
+    def position(self, *names: str) -> int | None:
+        """Where the first of these fields stands that is there at all, from 1."""
+        lower = [name.lower() for name in self.names]
+        return next((lower.index(name) + 1 for name in names if name in lower), None)
+
+
+def parse(head: str) -> Layout | None:
+    """The header's fields and delimiter; the delimiter is whatever leaves only known fields."""
+    first = head.split("\n", 1)[0].rstrip("\r")
+    starts = [name for name in FIELDS if first.lower().startswith(name)]
+    for name in sorted(starts, key=len, reverse=True):
+        for length in range(1, 9):
+            names = first.split(delimiter := first[len(name) :][:length] or "|")
+            if all(n.lower() in FIELDS for n in names if n) and all(names[:-1]):
+                return _without_trailing(names, delimiter)
+    # a field that a later Slurm has
+    unknown = re.match(r"[A-Za-z]+([^A-Za-z0-9 ]+)[A-Za-z]", first)
+    if starts and unknown:
+        return _without_trailing(first.split(unknown[1]), unknown[1])
+    return None
+
+
+def _without_trailing(names: list[str], delimiter: str) -> Layout:
+    """`sacct -p` ends each line with the delimiter, `sacct -P` does not."""
+    trailing = names[-1] == ""
+    return Layout(tuple(names[:-1] if trailing else names), delimiter, trailing)

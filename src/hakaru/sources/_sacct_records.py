@@ -1,0 +1,139 @@
+"""The records of `sacct -P`, which escapes nothing: broken lines rejoined, split names folded back.
+
+A line that holds a job id where the header says so is an anchor. The other lines are pieces of free text
+with newlines in it, and belong to the anchor before them (or after them, where free text comes first).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hakaru.engine.dialect import quote
+from hakaru.sources._base import lines
+from hakaru.sources._sacct_header import Layout
+
+ID = r"[0-9]+([_+.].*)?"
+_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+|[0-9]+|Unknown|None|"
+_CLOCK, _NUMBER = r"([0-9]+-)?[0-9:.]+", r"[0-9]*"
+# How a field looks that is not free text: tells which of several texts has the extra delimiters.
+SHAPES: dict[str, str] = {
+    "jobid": ID,
+    "jobidraw": ID,
+    "state": r"[A-Z_]+( by [0-9]+)?",
+    "exitcode": r"[0-9]+:[0-9]+|",
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _TIME),
+    **dict.fromkeys(("elapsed", "suspended", "cputime", "totalcpu"), _CLOCK),
+    **dict.fromkeys(("elapsedraw", "uid", "allocnodes", "alloccpus", "ncpus", "priority"), _NUMBER),
+}
+
+
+def records(path: Path, layout: Layout) -> str:
+    """A query for `_line`, `_text`, `_cells`, `_stray` and `_fold` (see `cell`)."""
+    fold = f"CASE WHEN len(_cells) = {layout.width} THEN 0 ELSE {_fold(layout)} END"
+    return f"SELECT *, {fold} AS _fold FROM ({_rejoined(path, layout)})"
+
+
+def cell(layout: Layout, *names: str) -> str:
+    """The first of these fields that the header has; the free text numbered `_fold` spans several cells."""
+    at = layout.position(*names)
+    if at is None:
+        return "CAST(NULL AS VARCHAR)"
+    extra = f"(len(_cells) - {layout.width})"
+    if not layout.free or at < layout.free[0]:
+        return f"_cells[{at}]"
+    moved = f"_cells[{at} + CASE WHEN _fold BETWEEN 1 AND {at - 1} THEN {extra} ELSE 0 END]"
+    if at not in layout.free:
+        return moved
+    whole = f"array_to_string(_cells[{at}:{at} + {extra}], {quote(layout.delimiter)})"
+    return f"CASE WHEN _fold = {at} THEN {whole} ELSE {moved} END"
+
+
+def _fold(layout: Layout) -> str:
+    """Which free text holds the extra delimiters: the only one with which all other fields look right."""
+    if len(layout.free) <= 1:
+        only = layout.free[0] if layout.free else "NULL"
+        return f"CASE WHEN len(_cells) > {layout.width} THEN {only} END"
+    fits = ", ".join(f"CASE WHEN {_fits(layout, free)} THEN {free} END" for free in layout.free)
+    found = f"list_filter([{fits}], lambda x: x IS NOT NULL)"
+    return f"CASE WHEN len(_cells) > {layout.width} AND len({found}) = 1 THEN {found}[1] END"
+
+
+def _fits(layout: Layout, free: int) -> str:
+    extra = f"len(_cells) - {layout.width}"
+    checks = [
+        f"regexp_full_match(_cells[{at}{f' + {extra}' if at > free else ''}], "
+        f"{quote(SHAPES[name.lower()])})"
+        for at, name in enumerate(layout.names, 1)
+        if name.lower() in SHAPES
+    ]
+    return " AND ".join(checks) or "true"
+
+
+def _rejoined(path: Path, layout: Layout) -> str:
+    delimiter = quote(layout.delimiter)
+    header = quote(layout.delimiter.join(layout.names) + layout.delimiter * layout.trailing)
+    split = f"SELECT _line, _text, string_split(_text, {delimiter}) AS _cells FROM every"
+    if not layout.free:
+        return f"""
+            WITH every AS MATERIALIZED ({lines(path)})
+            SELECT *, false AS _stray FROM ({split})
+            WHERE _line > 1 AND _text <> '' AND _text <> {header}
+        """
+    text_first = _text_comes_first(layout)
+    anchor = f"coalesce({_is_anchor(layout, text_first)}, false)"
+    joined = "p.text || chr(10) || a._text" if text_first else "a._text || chr(10) || p.text"
+    # Reading is one thread's work and splitting everyone's, so the lines are held in between. Files
+    # laid end to end repeat the header. The pieces are few: runs of lines beside their anchor.
+    return f"""
+        WITH every AS MATERIALIZED (
+            SELECT * FROM ({lines(path)}) WHERE _line > 1 AND _text <> {header}),
+        runs AS (
+            SELECT *, _line - row_number() OVER (ORDER BY _line) AS run
+            FROM ({split}) WHERE NOT {anchor}),
+        pieces AS MATERIALIZED (
+            SELECT min(_line) AS line, {"max(_line) + 1" if text_first else "min(_line) - 1"} AS beside,
+                   max(len(_cells)) AS num_cells,
+                   rtrim(string_agg(_text, chr(10) ORDER BY _line), chr(10)) AS text
+            FROM runs GROUP BY run),
+        anchors AS (SELECT * FROM ({split}) WHERE {anchor}),
+        taken AS MATERIALIZED (
+            SELECT p.line, p.beside, least(a._line, p.line) AS _line, {joined} AS _text
+            FROM anchors AS a JOIN pieces AS p ON p.beside = a._line
+            WHERE {_takes(layout, text_first)})
+        SELECT _line, _text, _cells, false AS _stray
+        FROM anchors WHERE _line NOT IN (SELECT beside FROM taken)
+        UNION ALL
+        SELECT _line, _text, string_split(_text, {delimiter}), false FROM taken
+        UNION ALL
+        SELECT line, text, string_split(text, {delimiter}), true
+        FROM pieces WHERE text <> '' AND line NOT IN (SELECT line FROM taken)
+    """
+
+
+def _text_comes_first(layout: Layout) -> bool:
+    """Whether free text stands before the job's id and none after it."""
+    at = layout.position("jobid", "jobidraw") or 0
+    return bool(layout.free) and layout.free[-1] < at
+
+
+def _is_anchor(layout: Layout, text_first: bool) -> str:
+    """It has a job id in its place, or all its fields: a damaged record must not end in a job's name."""
+    at = layout.position("jobid", "jobidraw") or 0
+    place = f"len(_cells) - {layout.width - at}" if text_first else f"{at}"
+    return (
+        f"len(_cells) >= {layout.width} OR (len(_cells) > 1 AND {place} > 0 "
+        f"AND regexp_full_match(_cells[{place}], {quote(ID)}))"
+    )
+
+
+def _takes(layout: Layout, text_first: bool) -> str:
+    """Whether an anchor `a` takes the pieces `p`: it lacks fields, or free text is at its open end.
+
+    At an open end anything might follow, so pieces with many delimiters are taken for damaged records.
+    """
+    lacking = f"len(a._cells) < {layout.width}"
+    if text_first:
+        open_end = layout.free[0] == 1
+    else:
+        open_end = layout.free[-1] == len(layout.names) and not layout.trailing
+    return f"({lacking} OR 2 * (p.num_cells - 1) < {layout.width - 1})" if open_end else lacking
