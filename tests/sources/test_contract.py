@@ -61,6 +61,22 @@ SAMPLES = [
         bad_line="9 130 1 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1",
         reason="expected 18 columns, found 17",
     ),
+    Sample(
+        source="table",
+        file="canonical.csv",
+        num_jobs=4,
+        num_header=1,
+        bad_line="9,ann,normal,completed,1,one,60,2018-01-01T00:00:00Z,,",
+        reason="num_gpus",
+    ),
+    Sample(
+        source="sacct",
+        file="sacct.txt",
+        num_jobs=4,
+        num_header=1,
+        bad_line="109|ann|lab|gpu|COMPLETED|0:0|noon|1514764800|1514764810|1514768410|120|1|cpu=4|x",
+        reason="Submit",
+    ),
 ]
 # Sources that do not read lines of text have tests of their own.
 OTHERS: set[str] = {"synth"}
@@ -168,12 +184,14 @@ def test_a_bad_line_stops_a_strict_ingest(sample: Sample, lake: Lake, tmp_path: 
 
 @each_sample
 def test_a_line_that_is_not_utf8_is_rejected(sample: Sample, lake: Lake, tmp_path: Path) -> None:
-    path = _with_line(sample, tmp_path, b"caf\xe9 \xff\xfe")
+    lines = sample.lines
+    lines[sample.middle - 1] = lines[sample.middle - 1].rstrip(b"\n") + b"\xff\xfe\n"
+    path = _write(tmp_path / sample.file, lines)
     summary = _ingest(lake, sample, path)
-    assert len(_jobs(lake)) == sample.num_jobs
+    assert len(_jobs(lake)) == sample.num_jobs - 1
     assert summary.rejected_by_reason == {"not valid UTF-8": 1}
     (reject,) = _rows(lake, REJECTS)
-    assert (reject["file"], reject["line"]) == (str(path.resolve()), sample.middle + 1)
+    assert (reject["file"], reject["line"]) == (str(path.resolve()), sample.middle)
 
 
 @each_sample
@@ -183,7 +201,7 @@ def test_an_empty_file_is_a_clear_error(
     sample: Sample, content: bytes, named: bool, lake: Lake, tmp_path: Path
 ) -> None:
     path = _write(tmp_path / sample.file, [content])
-    with pytest.raises(HakaruError, match=r"\(empty\)|is empty|no job in") as caught:
+    with pytest.raises(HakaruError, match=r"\(empty\)|is empty|no job in|first line") as caught:
         ingest(lake, [path], "c", format=sample.source if named else None, options=sample.options)
     assert str(path) in str(caught.value)
     _assert_nothing_stored(lake)
