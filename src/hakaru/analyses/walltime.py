@@ -97,8 +97,9 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
             FROM jobs WHERE run_s > 0 GROUP BY grp, num_pes = 1
         ), lots AS (
             SELECT grp, num_pes = 1 AS single, ln(num_pes) AS log_size, ln(run_s) AS log_run, job_id,
-                   CAST(conv(substr(md5(concat(job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING))), 1, 8),
-                             16, 10) AS BIGINT) AS lot
+                   CAST(conv(substr(md5(concat(
+                       job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING)
+                   )), 1, 8), 16, 10) AS BIGINT) AS lot
             FROM jobs WHERE run_s > 0
         ), shuffled AS (
             SELECT lots.*, num_side,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hakaru.lake import Lake
 
 
-@click.group()
+@click.group(epilog="Example: hakaru lake status")
 def command() -> None:
     """Look at the store, or tidy it."""
 
@@ -24,10 +24,11 @@ def command() -> None:
 @workspace_option
 def status(workspace: Path) -> None:
     """Sizes, clusters, periods, last ingest and rejects."""
-    from rich.console import Console
+    from hakaru.cli._render import terminal
+    from hakaru.lake import Lake
 
     lake = Lake.open(workspace)
-    console = Console()
+    console = terminal()
     console.print(_tables(lake))
     console.print(_clusters(lake))
     for line in _rejects(lake):

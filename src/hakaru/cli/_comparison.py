@@ -1,0 +1,199 @@
+"""Clusters side by side: run each analysis once a cluster, and read the metrics from its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from hakaru.analyses import Analysis, Result, Selection, load_all
+from hakaru.reference.metrics import Cell, Metric, read
+from hakaru.reference.published import Published, first_of_each, without_parts
+
+if TYPE_CHECKING:
+    from hakaru.analyses._run import Session
+
+Key = tuple[str, str | None, float | None, tuple[str, ...]]
+ACROSS_LOGS = "ids are numbered anew in every log file, so they cannot be counted across files"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One metric: which jobs it counts, and its value for each cluster."""
+
+    metric: Metric
+    counting: str
+    cells: dict[str, Cell]
+    published: dict[str, Published]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    clusters: list[str]
+    units: dict[str, str]
+    synthetic: set[str]
+    lines: list[Line]
+    published: list[str] | None  # the chosen clusters; null for all that have a metric, shortly
+    left_out: list[str] = field(default_factory=list)
+
+    def cell(self, metric: str, cluster: str) -> Cell | None:
+        """The value of a metric, or null where the metric was not asked for."""
+        line = self.line(metric)
+        return line.cells[cluster] if line else None
+
+    def line(self, metric: str) -> Line | None:
+        return next((line for line in self.lines if line.metric.id == metric), None)
+
+    def name(self, cluster: str) -> str:
+        return f"{cluster} (SYNTHETIC)" if cluster in self.synthetic else cluster
+
+
+def compare(
+    session: Session,
+    clusters: Sequence[str],
+    metrics: Sequence[Metric],
+    published: list[str] | None,
+    selection: Selection,
+) -> Comparison:
+    """Compute the metrics of the clusters, and set the published ones beside them."""
+    runs = _Runs(session, selection)
+    lines = [
+        Line(
+            metric=metric,
+            counting=runs.counting(metric),
+            cells={cluster: runs.cell(metric, cluster) for cluster in clusters},
+            published=_beside(metric.id, published),
+        )
+        for metric in metrics
+    ]
+    return Comparison(
+        clusters=list(clusters),
+        units={cluster: session.unit(cluster) for cluster in clusters},
+        synthetic={cluster for cluster in clusters if cluster in session.synthetic},
+        lines=lines,
+        published=published,
+        left_out=runs.left_out(),
+    )
+
+
+def _beside(metric: str, chosen: list[str] | None) -> dict[str, Published]:
+    figures = first_of_each(metric)
+    if chosen is None:
+        return without_parts(figures)
+    return {name: figures[name] for name in chosen if name in figures}
+
+
+@dataclass
+class _Runs:
+    """The tables that were computed so far: one for each cluster, analysis and set of rules."""
+
+    session: Session
+    selection: Selection
+    results: dict[tuple[Key, str], Result] = field(default_factory=dict)
+
+    def cell(self, metric: Metric, cluster: str) -> Cell:
+        if metric.setting:
+            return self._from_settings(metric, cluster)
+        if metric.users and self._num_logs(cluster) > 1:
+            return Cell(None, ACROSS_LOGS)
+        result = self._result(metric, cluster)
+        if result.num_used == 0:
+            return Cell(None, _why_empty(result))
+        return read(metric, result.rows)
+
+    def counting(self, metric: Metric) -> str:
+        """Which jobs the metric counts, in a few words: nothing where all of them."""
+        if metric.setting:
+            return ""
+        analysis = load_all().get(metric.analysis)
+        chosen = self._selection(metric, "")
+        states = [s for s in chosen.states or analysis.states if s != "any"]
+        min_run_s = analysis.min_run_s if chosen.min_run_s is None else chosen.min_run_s
+        parts = [" or ".join(states)] if states else []
+        parts += [f"≥ {min_run_s:g} s"] if min_run_s else []
+        fixed = metric.min_run_s is not None and not parts
+        return "all that ran" if fixed else ", ".join(parts)
+
+    def left_out(self) -> list[str]:
+        """How many jobs of each cluster the rules left out; analyses with the same rules together."""
+        lines: dict[tuple[str, str], list[str]] = {}
+        for (_, cluster), result in self.results.items():
+            if rules := _rules(result):
+                text = f"{result.num_used:,} of {result.num_selected:,} jobs; left out {rules}"
+                names = lines.setdefault((cluster, text), [])
+                if result.analysis.id not in names:
+                    names.append(result.analysis.id)
+        order = sorted(lines, key=lambda key: key[0])
+        return [f"{key[0]}, {', '.join(lines[key])}: {key[1]}" for key in order]
+
+    def _result(self, metric: Metric, cluster: str) -> Result:
+        key = (metric.analysis, metric.by, metric.min_run_s, tuple(metric.states))
+        if (key, cluster) not in self.results:
+            analysis = load_all().get(metric.analysis)
+            selection = self._selection(metric, cluster)
+            self.results[key, cluster] = self.session.run(analysis, selection)
+        return self.results[key, cluster]
+
+    def _selection(self, metric: Metric, cluster: str) -> Selection:
+        """The chosen jobs; a metric that has rules of its own keeps them."""
+        chosen = replace(self.selection, clusters=(cluster,), by=metric.by)
+        if metric.min_run_s is not None:
+            chosen = replace(chosen, min_run_s=metric.min_run_s)
+        return replace(chosen, states=tuple(metric.states)) if metric.states else chosen
+
+    def _num_logs(self, cluster: str) -> int:
+        key: tuple[Key, str] = ((LOGS.id, None, None, ()), cluster)
+        if key not in self.results:
+            self.results[key] = self.session.run(
+                LOGS, replace(self.selection, clusters=(cluster,), min_run_s=0, states=("any",))
+            )
+        rows = self.results[key].rows
+        return int(rows[0]["num_logs"]) if rows else 0
+
+    def _from_settings(self, metric: Metric, cluster: str) -> Cell:
+        value = _size(self.session.settings.cluster(cluster), metric.setting)
+        return Cell(value, "" if value is not None else metric.missing)
+
+
+def _log_files() -> str:
+    """How many log files gave the jobs their users, where ids hold within one file only (LOG/USER)."""
+    return """
+        SELECT grp, count(DISTINCT split_part(jobs.user, '/', 1)) AS num_logs
+        FROM jobs WHERE jobs.user LIKE '%/%' GROUP BY grp
+    """
+
+
+# Not registered: it answers no question of a user's, only whether users may be counted.
+LOGS = Analysis(
+    id="log-files",
+    title="Log files with users of their own",
+    answers="In how many files are users numbered anew?",
+    figure="statistics",
+    subject="overview",
+    query=_log_files,
+    description=_log_files.__doc__ or "",
+)
+
+
+def _size(settings: Any, name: str) -> float | None:
+    """A size of the machine: of its largest state where it grew or shrank."""
+    nodes = max((span.count for span in settings.nodes), default=None)
+    if name == "nodes":
+        return None if nodes is None else float(nodes)
+    per_node = getattr(settings, name if name.endswith("_per_node") else f"{name}_per_node")
+    if per_node is None or name.endswith("_per_node"):
+        return None if per_node is None else float(per_node)
+    return None if nodes is None else float(nodes * per_node)
+
+
+def _why_empty(result: Result) -> str:
+    if result.num_selected == 0:
+        return "no job is selected"
+    by_state = any(e.num_jobs and e.rule.startswith("that are ") for e in result.left_out)
+    hint = " (--state any counts jobs however they ended)" if by_state else ""
+    return f"all {result.num_selected:,} jobs are left out, {_rules(result)}{hint}"
+
+
+def _rules(result: Result) -> str:
+    """The rules that left jobs out, with their number; nothing where none did."""
+    return ", ".join(f"{e.num_jobs:,}: only jobs {e.rule}" for e in result.left_out if e.num_jobs)

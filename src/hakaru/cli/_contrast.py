@@ -1,0 +1,209 @@
+"""The contrasts that the AAIC paper draws, in sentences made of computed numbers.
+
+The paper sets its cluster against classic ones by the share of jobs on a single GPU or processor, the
+accuracy of walltime requests, the sign of the correlation of size and run time, and arrivals; waits
+stand beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hakaru.cli._comparison import Comparison
+from hakaru.reference.metrics import Cell
+from hakaru.reference.published import Published
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+SAME_WITHIN = 0.05
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The metrics it is made of, how one cluster is told, how two are judged number by number."""
+
+    name: str
+    metrics: tuple[str, ...]
+    say: Callable[[Sequence[Cell], str], str]
+    judge: Callable[[Cell, Cell], str]
+    by: tuple[str, ...] = ()
+
+    def published(self, figure: Published) -> str:
+        """A published figure as it stands beside the sentences."""
+        told = f"{figure.cluster} {shown_published(figure)}"
+        if self.metrics[0] == "spearman_size_run":
+            told += f", {scaling(Cell(figure.value))}"
+        return told
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Sentences on one subject, and the published figures to read beside them."""
+
+    subject: Subject
+    sentences: list[str]
+    published: list[Published]
+
+
+def shown(value: float, unit: str) -> str:
+    """A number as a person reads it."""
+    if unit == "share":
+        return f"{value * 100:.1f} %"
+    if unit == "s":
+        return _duration(value)
+    if unit == "correlation":
+        return f"{value:.3f}".replace("-", "−")
+    if unit == "ratio":
+        return f"{value:.2f}"
+    if unit == "hour of day":
+        return f"{value:02.0f}:00"
+    if unit == "weekday":
+        return WEEKDAYS[int(value)]
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def shown_published(figure: Published) -> str:
+    """With the source's own bound: <, > or ~ (about)."""
+    return figure.bound + shown(figure.value, figure.unit)
+
+
+def contrasts(comparison: Comparison) -> list[Contrast]:
+    """What sets the first cluster apart from each of the others, subject by subject."""
+    return [
+        Contrast(
+            subject,
+            _sentences(comparison, subject),
+            [*(line.published.values() if (line := comparison.line(subject.metrics[0])) else ())],
+        )
+        for subject in SUBJECTS
+        if all(comparison.line(metric) for metric in subject.metrics)
+    ]
+
+
+def _sentences(comparison: Comparison, subject: Subject) -> list[str]:
+    cells = {name: _cells(comparison, subject, name) for name in comparison.clusters}
+    phrases = {name: _phrase(comparison, subject, name, cells[name]) for name in cells}
+    first, *others = comparison.clusters
+    if not others:
+        return [f"{phrases[first]}."]
+    judged = {other: _judged(subject, cells[first], cells[other]) for other in others}
+    return [f"{phrases[first]}; {phrases[other]}{judged[other]}." for other in others]
+
+
+def _cells(comparison: Comparison, subject: Subject, cluster: str) -> list[Cell]:
+    found = [comparison.cell(metric, cluster) for metric in subject.metrics]
+    return [cell for cell in found if cell is not None]
+
+
+def _phrase(comparison: Comparison, subject: Subject, name: str, cells: Sequence[Cell]) -> str:
+    unknown = next((cell.reason for cell in cells if cell.value is None), None)
+    text = f"not known ({unknown})" if unknown else subject.say(cells, comparison.units[name])
+    return f"{comparison.name(name)}: {text}"
+
+
+def _judged(subject: Subject, first: Sequence[Cell], other: Sequence[Cell]) -> str:
+    if any(cell.value is None for cell in (*first, *other)):
+        return ""
+    verdicts = [subject.judge(x, y) for x, y in zip(first, other, strict=True)]
+    if not subject.by:
+        return f": {verdicts[0]}"
+    return ": " + ", ".join(f"{v} by the {by}" for v, by in zip(verdicts, subject.by, strict=True))
+
+
+def times(how: str, more: str, less: str) -> Callable[[Cell, Cell], str]:
+    """A judge that tells the first number as a multiple of the second."""
+
+    def judge(x: Cell, y: Cell) -> str:
+        assert x.value is not None and y.value is not None
+        if x.value == y.value:
+            return "the same"
+        if x.value <= 0 or y.value <= 0:
+            return more if x.value > y.value else less
+        ratio = x.value / y.value
+        same = abs(ratio - 1) < SAME_WITHIN
+        return "about the same" if same else f"{_factor(ratio)} times as {how}"
+
+    return judge
+
+
+def _signs(x: Cell, y: Cell) -> str:
+    a, b = scaling(x), scaling(y)
+    if a == b:
+        return "the same sign" if a != "neither" else "no sign in either"
+    return "opposite signs" if "neither" not in (a, b) else "only one has a sign"
+
+
+def scaling(cell: Cell) -> str:
+    """The reading of the sign: an interval that holds 0 is neither."""
+    assert cell.value is not None
+    low = cell.value if cell.low is None else cell.low
+    high = cell.value if cell.high is None else cell.high
+    return "weak scaling" if low > 0 else "strong scaling" if high < 0 else "neither"
+
+
+def _factor(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
+
+
+def _duration(seconds: float) -> str:
+    for size, name in ((172800, "d"), (7200, "h"), (120, "min")):
+        if abs(seconds) >= size:
+            return f"{seconds / {'d': 86400, 'h': 3600, 'min': 60}[name]:,.1f} {name}"
+    return f"{seconds:,.1f} s" if seconds != int(seconds) else f"{seconds:,.0f} s"
+
+
+def _value(cell: Cell, unit: str) -> str:
+    assert cell.value is not None
+    return shown(cell.value, unit)
+
+
+def _say_single(cells: Sequence[Cell], unit: str) -> str:
+    one = "one GPU" if unit == "gpu" else "one processor"
+    return f"{_value(cells[0], 'share')} of jobs use {one}"
+
+
+def _say_requests(cells: Sequence[Cell], unit: str) -> str:
+    mean, median = (_value(cell, "share") for cell in cells)
+    return f"jobs run for {mean} (mean) and {median} (median) of the time they ask for"
+
+
+def _say_maximum(cells: Sequence[Cell], unit: str) -> str:
+    return f"{_value(cells[0], 'share')} ask for their queue's maximum"
+
+
+def _say_scaling(cells: Sequence[Cell], unit: str) -> str:
+    cell = cells[0]
+    within = ""
+    if cell.low is not None and cell.high is not None:
+        ends = [shown(end, "correlation") for end in (cell.low, cell.high)]
+        within = f", 95 % of samples between {' and '.join(ends)}"
+    return f"{scaling(cell)} (Spearman {_value(cell, 'correlation')}{within})"
+
+
+def _say_week(cells: Sequence[Cell], unit: str) -> str:
+    return f"the busiest weekday has {_value(cells[0], 'ratio')} times the jobs of the quietest"
+
+
+def _say_gaps(cells: Sequence[Cell], unit: str) -> str:
+    return f"{_value(cells[0], 's')} between submissions (median)"
+
+
+def _say_wait(cells: Sequence[Cell], unit: str) -> str:
+    median, mean = (_value(cell, "s") for cell in cells)
+    return f"jobs wait for {median} (median) and {mean} (mean)"
+
+
+AS_MANY = times("many", "more", "fewer")
+AS_ACCURATE = times("accurate", "more accurate", "less accurate")
+AS_UNEVEN = times("uneven", "more uneven", "less uneven")
+AS_LONG = times("long", "longer", "shorter")
+
+SUBJECTS = (
+    Subject("Single PE", ("share_single_pe",), _say_single, AS_MANY),
+    Subject("Requests", ("wra_mean", "wra_median"), _say_requests, AS_ACCURATE, ("mean", "median")),
+    Subject("Maximum", ("share_at_max",), _say_maximum, AS_MANY),
+    Subject("Scaling", ("spearman_size_run",), _say_scaling, _signs),
+    Subject("Week", ("weekday_peak_ratio",), _say_week, AS_UNEVEN),
+    Subject("Arrivals", ("interarrival_median_s",), _say_gaps, AS_LONG),
+    Subject("Wait", ("wait_median_s", "wait_mean_s"), _say_wait, AS_LONG, ("median", "mean")),
+)

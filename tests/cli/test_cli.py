@@ -1,0 +1,221 @@
+"""The command line as a person uses it: real files in, tables and clear errors out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from hakaru.cli import main
+
+HEADER = (
+    "id, user, group, queue, nodes, gpus, walltime_req, termcode, "
+    "time_submit, time_start, time_end, waittime, walltime"
+)
+ROWS = [
+    "0, 0, 0, 0, 1, 1, 7200, 0, 1514764800, 1514764810, 1514768410, 10, 3600",
+    "1, 0, 0, 0, 1, 4, 7200, 0, 1514764900, 1514764910, 1514772110, 10, 7200",
+    "2, 1, 0, 1, 1, 1, 3600, 1, 1514765000, 1514765010, 1514765310, 10, 300",
+]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "mini.csv"
+    path.write_text("\n".join([HEADER, *ROWS]) + "\n")
+    return path
+
+
+def hakaru(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_every_verb_has_help_with_an_example() -> None:
+    for name in main.list_commands(None):  # type: ignore[arg-type]
+        result = hakaru(name, "--help")
+        assert result.exit_code == 0, result.output
+        assert "Example" in result.output, f"hakaru {name} --help shows no example"
+
+
+def test_help_does_not_import_the_heavy_packages() -> None:
+    code = (
+        "import sys; from hakaru.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'duckdb','deltalake','pyarrow','sqlglot','numpy','pyspark'} & set(sys.modules)))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert output.stdout.splitlines()[-1] == "[]"
+
+
+def test_ingest_show_and_repeat(log: Path, tmp_path: Path) -> None:
+    space = tmp_path / "space"
+    first = hakaru("ingest", log, "-w", space)
+    assert first.exit_code == 0, first.output
+    assert "mini: read 3 from 1 file (aaic)" in first.output
+    assert "new 3, updated 0, unchanged 0" in first.output
+    again = hakaru("ingest", log, "-w", space)
+    assert "new 0, updated 0, unchanged 3" in again.output
+    shown = hakaru("show", "walltime", "-w", space, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert [(r["class"], r["num_jobs"], r["mean_h"]) for r in rows] == [
+        ("all", "2", "1.5"),
+        ("single-pe", "1", "1"),
+        ("single-node", "1", "2"),
+    ]
+    assert "left out 1: only jobs that are completed" in shown.stderr
+
+
+def test_show_a_log_without_a_workspace(log: Path) -> None:
+    result = hakaru("show", "parallelism", "--from", log, "--format", "json")
+    document = json.loads(result.stdout)
+    assert document["clusters"] == ["mini"]
+    assert document["num_used"] == 3
+    assert document["synthetic"] is False
+    assert [row["num_jobs"] for row in document["rows"]] == [2, 1]
+
+
+def test_formats(log: Path, tmp_path: Path) -> None:
+    table = hakaru("show", "states", "--from", log)
+    assert "How jobs ended" in table.output
+    assert "66.67%" in table.output
+    text = hakaru("show", "states", "--from", log, "--format", "md")
+    assert "| completed | 2 |" in text.output
+    path = tmp_path / "out.parquet"
+    assert hakaru("show", "states", "--from", log, "--format", "parquet", "-o", path).exit_code == 0
+    assert pq.read_table(path).column("num_jobs").to_pylist() == [2, 1]
+    assert pq.read_schema(path).metadata[b"hakaru.analysis"] == b"states"
+    refused = hakaru("show", "states", "--from", log, "--format", "parquet")
+    assert refused.exit_code == 1
+    assert "add -o result.parquet" in refused.output
+
+
+def test_filters(log: Path) -> None:
+    def count(*options: str) -> int:
+        result = hakaru("show", "states", "--from", log, "--format", "json", *options)
+        assert result.exit_code == 0, result.output
+        return int(json.loads(result.stdout)["num_used"])
+
+    assert count() == 3
+    assert count("--where", "num_gpus >= 4") == 1
+    assert count("--state", "failed") == 1
+    assert count("--min-run", "3600") == 2
+    # the log's zone is Asia/Tokyo, where these jobs were submitted at nine in the morning
+    assert count("--since", "2018-01-01T09:01") == 2
+    assert count("--until", "2017-12-31") == 0
+    assert count("--until", "2018-01-01") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "waltime"], "did you mean walltime"),
+        (["show", "walltime", "--where", "cost > 1"], "there is no column 'cost'"),
+        (["show", "walltime", "--since", "yesterday"], "is not a date or time"),
+        (["show", "walltime", "--by", "colour"], "cannot group by 'colour'"),
+        (["show", "walltime", "--state", "done"], "there is no state 'done'"),
+        (["show", "walltime", "--cluster", "other"], "there is no cluster 'other'"),
+        (["show", "walltime", "--param", "short_h"], "--param takes NAME=VALUE"),
+    ],
+)
+def test_mistakes_get_one_clear_line(log: Path, arguments: list[str], message: str) -> None:
+    result = hakaru(*arguments, "--from", log)
+    assert result.exit_code == 1
+    assert result.output.startswith("error: ")
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_no_workspace_says_how_to_make_one(tmp_path: Path) -> None:
+    result = hakaru("show", "walltime", "-w", tmp_path / "none")
+    assert result.exit_code == 1
+    assert "hakaru ingest FILE --cluster NAME" in result.output
+
+
+def test_unknown_file_and_format(tmp_path: Path) -> None:
+    missing = hakaru("ingest", tmp_path / "nothing.csv", "-w", tmp_path / "w")
+    assert "there is no such file" in missing.output
+    odd = tmp_path / "odd.txt"
+    odd.write_text("hello\n")
+    unknown = hakaru("ingest", odd, "-w", tmp_path / "w")
+    assert unknown.exit_code == 1
+    assert "--format table --guess" in unknown.output
+
+
+def test_strict_stores_nothing(log: Path, tmp_path: Path) -> None:
+    log.write_text(log.read_text() + "3, x, 0, 0, 1, 1, 1, 0, 1, 1, 1, 0, 0\n")
+    refused = hakaru("ingest", log, "-w", tmp_path / "w", "--strict")
+    assert refused.exit_code == 1
+    assert "mini.csv, line 5: user is not a whole number" in refused.output
+    loose = hakaru("ingest", log, "-w", tmp_path / "w")
+    assert "rejected 1" in loose.output
+    assert "line 5: user is not a whole number" in loose.output
+    status = hakaru("lake", "status", "-w", tmp_path / "w")
+    assert "1 × user is not a whole number" in status.output
+
+
+def test_two_clusters_ask_for_a_choice(log: Path, tmp_path: Path) -> None:
+    space = tmp_path / "w"
+    hakaru("ingest", log, "-w", space, "--cluster", "one")
+    hakaru("ingest", log, "-w", space, "--cluster", "two")
+    undecided = hakaru("show", "states", "-w", space)
+    assert "holds one, two: choose one with --cluster" in undecided.output
+    chosen = hakaru("show", "states", "-w", space, "--cluster", "one", "--format", "json")
+    assert json.loads(chosen.stdout)["num_used"] == 3
+    both = hakaru("show", "states", "-w", space, "--by", "cluster", "--format", "json")
+    assert {row["cluster"] for row in json.loads(both.stdout)["rows"]} == {"one", "two"}
+
+
+def test_standard_input(log: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hakaru", "ingest", "-", "-w", str(tmp_path / "w")]
+    named = subprocess.run(
+        [*command, "--cluster", "piped"], input=log.read_bytes(), capture_output=True, check=True
+    )
+    assert b"piped: read 3" in named.stdout
+    unnamed = subprocess.run(command, input=log.read_bytes(), capture_output=True)
+    assert unnamed.returncode == 1
+    assert b"--cluster NAME" in unnamed.stderr
+
+
+def test_lake_compact(log: Path, tmp_path: Path) -> None:
+    space = tmp_path / "w"
+    hakaru("ingest", log, "-w", space)
+    hakaru("ingest", log, "-w", space)
+    assert "files became" in hakaru("lake", "compact", "-w", space).output
+    assert "mini" in hakaru("lake", "status", "-w", space).output
+
+
+def test_analyses_lists_every_question() -> None:
+    output = hakaru("analyses").output
+    assert "walltime" in output
+    assert "AAIC Table 3" in output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    assert "_HAKARU_COMPLETE" in hakaru("completion", shell).output
+
+
+def test_completion_knows_verbs_and_ids() -> None:
+    def complete(words: str, number: int) -> str:
+        words_of = {
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(number),
+            "_HAKARU_COMPLETE": "bash_complete",
+        }
+        command = [sys.executable, "-c", "from hakaru.cli import main; main(prog_name='hakaru')"]
+        done = subprocess.run(command, env=os.environ | words_of, capture_output=True, text=True)
+        return done.stdout
+
+    assert "plain,show" in complete("hakaru sh", 1)
+    assert "walltime-cdf" in complete("hakaru show wallt", 2)
