@@ -94,7 +94,7 @@ class Lake:
         return facts
 
     def ingests(self) -> list[dict[str, Any]]:
-        return sorted(self._small(INGESTS), key=lambda row: row["started_at"])
+        return sorted(self._small(INGESTS), key=lambda row: (row["started_at"], row["ingest_id"]))
 
     def status(self) -> list[TableStatus]:
         return [self._table_status(table) for table in TABLES.values()]

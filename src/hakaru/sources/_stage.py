@@ -105,6 +105,9 @@ def read_all(
     progress: Progress | None,
 ) -> None:
     """Read the files side by side; the first fault, or Ctrl-C, stops them all."""
+    chosen = sorted(
+        chosen, key=lambda entry: -entry[0].stat().st_size
+    )  # the longest must not be last
     cursors = [_cursor(batch) for _ in chosen]
     with ThreadPoolExecutor(NUM_READERS) as pool:
         futures = [
