@@ -91,7 +91,9 @@ def number(raw: Raw) -> str:
 
 def _without(raw: Raw, missing: Sequence[str]) -> Raw:
     """The column with the mapping's own words for unknown made null."""
-    sql = f"nullif({raw.sql}, 'nan')" if raw.type in ("DOUBLE", "FLOAT") else raw.sql
+    sql = raw.sql
+    if raw.type in ("DOUBLE", "FLOAT"):
+        sql = f"CASE WHEN NOT isnan({raw.sql}) THEN {raw.sql} END"
     numbers = [word for word in missing if _is_number(word)]
     if raw.type in _NUMBERS and numbers:
         sql = f"CASE WHEN {raw.sql} NOT IN ({', '.join(numbers)}) THEN {sql} END"

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
 from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
 from hakaru.schema import JOBS, STATES
 from hakaru.settings import Engine as EngineSettings
 from hakaru.sources import _synonyms
+from hakaru.sources._base import is_not_utf8
 from hakaru.sources._cells import Raw, number, value
 from hakaru.sources._looks import Look, look_at
 from hakaru.sources._mapping import DURATION_UNITS, MEMORY_UNITS, Cell, Shape, kind_of
@@ -53,17 +56,27 @@ def propose(path: Path) -> str:
     """A mapping for the file as TOML text."""
     con = connect(EngineSettings())
     try:
-        table = open_table(con, path, Shape(), limit=NUM_ROWS)
-        names = [name for name in dict.fromkeys(table.names) if name]
-        con.execute(f"CREATE TEMP TABLE sample AS {table.select(names)} LIMIT {NUM_ROWS}")
-        con.execute("DELETE FROM sample WHERE _reason IS NOT NULL")
-        (num_rows,) = one_row(con, "SELECT count(*) FROM sample")
-        if num_rows == 0:
-            raise SourceError(f"{path}: has no rows from which a mapping could be guessed")
-        looks = [look_at(con, Raw(n, table.alias(n), table.type(n))) for n in names]
-        return _write(path, num_rows, looks, _place_all(con, looks))
+        return _propose(con, path)
+    except duckdb.Error as error:
+        hint = (
+            "\nTurn it into UTF-8, e.g. with: iconv -f CP932 -t UTF-8" if is_not_utf8(error) else ""
+        )
+        first = str(error).splitlines()[0]
+        raise SourceError(f"{path}: cannot be read as a table: {first}{hint}") from None
     finally:
         con.close()
+
+
+def _propose(con: DuckDBPyConnection, path: Path) -> str:
+    table = open_table(con, path, Shape(), limit=NUM_ROWS)
+    names = [name for name in dict.fromkeys(table.names) if name]
+    con.execute(f"CREATE TEMP TABLE sample AS {table.select(names)} LIMIT {NUM_ROWS}")
+    con.execute("DELETE FROM sample WHERE _reason IS NOT NULL")
+    (num_rows,) = one_row(con, "SELECT count(*) FROM sample")
+    if num_rows == 0:
+        raise SourceError(f"{path}: has no rows from which a mapping could be guessed")
+    looks = [look_at(con, Raw(n, table.alias(n), table.type(n))) for n in names]
+    return _write(path, num_rows, looks, _place_all(con, looks))
 
 
 def _place_all(con: DuckDBPyConnection, looks: Sequence[Look]) -> Proposal:
@@ -126,7 +139,7 @@ def _gpus(con: DuckDBPyConnection, nodes: Look, gpus: Look) -> tuple[dict[str, A
     """A total is a multiple of the number of nodes; what is not must count GPUs per node."""
     a, b = number(gpus.raw), number(nodes.raw)
     if _share(con, f"{a} % {b} <> 0", f"{b} > 1 AND {a} > 0") > 0.1:
-        return {"times": nodes.name}, "per node, since it is less than the nodes in many rows"
+        return {"times": nodes.name}, "per node: often no multiple of the nodes"
     return {}, f"taken as the total; if it is per node, add times = {_quoted(nodes.name)}"
 
 
@@ -261,8 +274,8 @@ def _translation(word: str, count: int) -> str:
         return '"cancelled by *" = "cancelled"'
     for state, words in _synonyms.STATES.items():
         if key in words:
-            return f"{_quoted(word)} = {_quoted(state)}  # {count:,} rows"
-    return f'# {_quoted(word)} = "…"  # {count:,} rows'
+            return f"{_quoted(word)} = {_quoted(state)}  # rows: {count:,}"
+    return f'# {_quoted(word)} = "…"  # rows: {count:,}'
 
 
 def _write(path: Path, num_rows: int, looks: Sequence[Look], proposal: Proposal) -> str:

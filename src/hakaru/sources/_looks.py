@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST = 0.95  # a few bad rows do not hide what a column is
+NUM_TRIED = 300
 FORMATS = (
     *(
         f"{day}{clock}"
@@ -68,16 +69,12 @@ class Look:
 
 
 def look_at(con: DuckDBPyConnection, raw: Raw) -> Look:
-    """The shares of a column's values that read as this or that, in one query."""
-    listed = ", ".join(quote(word) for word in (*MISSING, *UNLIMITED))
+    """The shares of a column's values in the table `sample` that read as this or that."""
     number = "TRY_CAST(x AS DOUBLE)"
-    formats = ", ".join(f"count(try_strptime(x, {quote(form)}))" for form in FORMATS)
     row = one_row(
         con,
         f"""
-        WITH cells AS (
-            SELECT trim(CAST({raw.sql} AS VARCHAR)) AS x FROM sample
-            WHERE lower(trim(CAST({raw.sql} AS VARCHAR))) NOT IN ('', {listed}))
+        WITH {_cells(raw)}
         SELECT count(*), count(DISTINCT x), count({number}),
                count(*) FILTER ({number} = floor({number}) AND abs({number}) < 1e15),
                count(*) FILTER ({number} BETWEEN 5e8 AND 5e9),
@@ -86,46 +83,67 @@ def look_at(con: DuckDBPyConnection, raw: Raw) -> Look:
                coalesce(max({number}), 0), count({duration_s("x")}),
                count(*) FILTER (regexp_full_match(x, {quote("(?i)" + SIZE)})),
                count({iso_time("x", "UTC")}), count(*) FILTER (regexp_matches(x, ':.*[+Z-]')),
-               (SELECT list(x) FROM (SELECT DISTINCT x FROM cells ORDER BY x LIMIT 3)), {formats}
+               (SELECT list(x) FROM (SELECT DISTINCT x FROM cells ORDER BY x LIMIT 3))
         FROM cells
         """,
     )
-    return _judge(raw, row)
+    return _judge(con, raw, row)
 
 
-def _judge(raw: Raw, row: Sequence[Any]) -> Look:
+def _cells(raw: Raw) -> str:
+    listed = ", ".join(quote(word) for word in (*MISSING, *UNLIMITED))
+    return f"""cells AS (
+        SELECT trim(CAST({raw.sql} AS VARCHAR)) AS x FROM sample
+        WHERE lower(trim(CAST({raw.sql} AS VARCHAR))) NOT IN ('', {listed}))"""
+
+
+def _judge(con: DuckDBPyConnection, raw: Raw, row: Sequence[Any]) -> Look:
     known, distinct, numbers, wholes, seconds, millis, zeros, minus = row[:8]
-    highest, durations, sizes, isos, offsets, examples, *formats = row[8:]
-    most = MOST * known
+    highest, durations, sizes, isos, offsets, examples = row[8:]
+    most = MOST * max(known, 1)
     unset = [word for word, count in (("0", zeros), ("-1", minus)) if count]
     time: dict[str, str] | None = None
+    ambiguous = False
     if seconds and seconds + zeros + minus >= most:
         time = {"unit": "s"}
     elif millis and millis + zeros + minus >= most:
         time = {"unit": "ms"}
-    elif known and isos >= most:
+    elif isos >= most:
         time = {}
-    elif known and max(formats) >= most:
-        time = {"format": FORMATS[formats.index(max(formats))]}
+    elif known and durations < most and (numbers < most or highest > 1e13):
+        time, ambiguous = _format(con, raw)
     return Look(
         name=raw.name,
         raw=raw,
         num_known=known,
         num_distinct=distinct,
-        whole=known > 0 and wholes >= most,
-        number=known > 0 and numbers >= most,
-        duration=known > 0 and durations >= most,
-        size=known > 0 and sizes >= most,
+        whole=wholes >= most,
+        number=numbers >= most,
+        duration=durations >= most,
+        size=sizes >= most,
         naive=time is not None and "unit" not in time and offsets == 0,
         unset=tuple(unset),
         highest=highest,
         time=time,
-        ambiguous=time is not None and _also_swapped(time.get("format", ""), formats),
+        ambiguous=ambiguous,
         examples=tuple(str(example) for example in examples or ()),
     )
 
 
-def _also_swapped(form: str, counts: Sequence[int]) -> bool:
-    """Whether day and month could as well be the other way round."""
+def _format(con: DuckDBPyConnection, raw: Raw) -> tuple[dict[str, str] | None, bool]:
+    """The first format that reads most values, and whether day and month could be swapped.
+
+    On some values only: a format that fails costs a hundred times one that fits.
+    """
+    counts = one_row(
+        con,
+        f"WITH {_cells(raw)} SELECT count(*), "
+        + ", ".join(f"count(try_strptime(x, {quote(form)}))" for form in FORMATS)
+        + f" FROM (SELECT DISTINCT x FROM cells ORDER BY hash(x) LIMIT {NUM_TRIED})",
+    )
+    num_values, *fits = counts
+    if max(fits) < MOST * num_values:
+        return None, False
+    form = FORMATS[fits.index(max(fits))]
     other = form.replace("%m/%d/", "%d/%m/")
-    return other != form and counts[FORMATS.index(other)] == counts[FORMATS.index(form)]
+    return {"format": form}, other != form and fits[FORMATS.index(other)] == max(fits)

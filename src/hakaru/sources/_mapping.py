@@ -202,7 +202,7 @@ class _Checker:
         for key in table:
             if key not in (*KEYS[kind], *extra):
                 self.problems.append(f"{where}: {_unknown('key', key, (*KEYS[kind], *extra))}")
-        if "line" in table:
+        if "line" in table and name == "job_id":
             self.problems.append(f"{where}: write {{ line = true }} and nothing beside it")
         return Cell(
             kind,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import one_row
 from hakaru.errors import SourceError
-from hakaru.sources._base import HEAD_BYTES, first_reason, head, lines
+from hakaru.sources._base import first_reason, head, lines
 from hakaru.sources._mapping import Shape
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def header(start: str, shape: Shape, where: str) -> tuple[list[str], str, int]:
     while first < len(rows) and (not rows[first].strip() or rows[first].startswith(marks)):
         first += 1
     if first >= len(rows):
-        raise SourceError(f"{where}: there is no header line in the first {HEAD_BYTES} bytes")
+        what = "has no header line" if start.strip() else "is empty"
+        raise SourceError(f"{where}: {what}; expected one with the names of the columns")
     delimiter = shape.delimiter or _sniff(rows[first:], shape)
     names, num_lines = _split(rows[first:], delimiter, shape)
     if shape.names:
@@ -129,8 +130,8 @@ def _open_text(
     con: DuckDBPyConnection, path: Path, shape: Shape, start: str, limit: int | None
 ) -> Tabular:
     names, delimiter, first = header(start, shape, str(path))
-    bound = f" AND _line < {first + limit}" if limit else ""
-    rows = f"SELECT _line, _text FROM ({lines(path)}) WHERE _line >= {first}{bound}"
+    text = f"SELECT * FROM ({lines(path)}) LIMIT {first - 1 + limit}" if limit else lines(path)
+    rows = f"SELECT _line, _text FROM ({text}) WHERE _line >= {first}"
     used, cells, whole = "", _cells(delimiter, ""), "true"
     if shape.quote:
         mark = quote(shape.quote)

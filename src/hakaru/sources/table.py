@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-
 from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
 from hakaru.schema import JOBS
@@ -101,7 +99,7 @@ def _footer(path: Path) -> tuple[dict[str, Any], bool]:
 
 
 def _map_itself(con: DuckDBPyConnection, path: Path) -> tuple[Tabular, TableMapping]:
-    table = _open(con, path, Shape())
+    table = open_table(con, path, Shape())
     mapping = identity(table.names)
     if mapping is None:
         raise SourceError(
@@ -115,19 +113,8 @@ def _map_itself(con: DuckDBPyConnection, path: Path) -> tuple[Tabular, TableMapp
 def _map_by(con: DuckDBPyConnection, path: Path, chosen: Path) -> tuple[Tabular, TableMapping]:
     raw = read_toml(chosen)
     problems: list[str] = []
-    table = _open(con, path, parse_shape(raw, problems))
+    table = open_table(con, path, parse_shape(raw, problems))
     return table, parse(raw, table.names, f"{chosen} (for {path.name})", problems)
-
-
-def _open(con: DuckDBPyConnection, path: Path, shape: Shape) -> Tabular:
-    try:
-        return open_table(con, path, shape)
-    except duckdb.Error as error:
-        first = " ".join(str(error).split("Possible")[0].split())
-        hint = "; turn it into UTF-8 first, e.g. with: iconv -f CP932 -t UTF-8"
-        raise SourceError(
-            f"{path}: cannot be read as a table: {first[:300]}{hint if 'unicode' in first else ''}"
-        ) from None
 
 
 def _refuse_mixed(con: DuckDBPyConnection, path: Path, table: Tabular) -> None:
