@@ -1,0 +1,214 @@
+"""A synthetic cluster with jobs, nodes and one-minute GPU samples, fitted to AAIC's published figures.
+
+The same parameters give the same rows, in chunks of any size. Outside the window with samples the jobs
+are no exact schedule: at the default load they ask for more than the machine about a twentieth of the
+time. Inside it every job has GPUs of its own. What it makes is marked synthetic in the lake.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from hakaru.engine.duckdb import connect
+from hakaru.errors import SourceError
+from hakaru.lake import Lake, Upsert
+from hakaru.schema import INGESTS, JOBS, NODES, SAMPLES, Table
+from hakaru.settings import Engine as EngineSettings
+from hakaru.sources._synth_spec import Plan, Synth, plan
+from hakaru.sources.ingest import log_ingest, put_facts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+    from hakaru.sources._synth_samples import Placement
+
+__all__ = ["Generated", "Synth", "generate", "jobs_table", "samples_table"]
+
+SOURCE = "synth"
+CHUNK_ROWS = 1_000_000
+# rows done, rows in all (jobs and samples, the latter as if none were missing)
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What a run wrote, and the machine and period that the parameters came to."""
+
+    cluster: str
+    jobs: Upsert
+    samples: Upsert
+    num_jobs: int
+    num_samples: int
+    num_nodes: int
+    num_gpus: int
+    since: datetime
+    until: datetime
+    seconds: float
+
+
+def generate(
+    lake: Lake,
+    spec: Synth,
+    progress: Progress | None = None,
+    engine: EngineSettings | None = None,
+) -> Generated:
+    """Write the cluster into the lake, chunk by chunk; again, and nothing changes."""
+    chosen = plan(spec)
+    _refuse_mixture(lake, chosen)
+    started_at = datetime.now(UTC)
+    ingest_id = uuid.uuid4().hex
+    with lake.staging() as folder:
+        con = connect(engine or EngineSettings(memory="1GB"), spill_to=str(folder))
+        try:
+            _announce(lake, con, chosen, ingest_id, started_at)
+            tell = _Counter(chosen, progress)
+            placement = _placement(chosen)
+            jobs = _write(lake, con, JOBS, _jobs(chosen, placement, CHUNK_ROWS), tell)
+            samples = _write(lake, con, SAMPLES, _samples(chosen, placement), tell)
+            log_ingest(
+                lake,
+                con,
+                cluster=spec.cluster,
+                sources=[SOURCE],
+                inputs=[chosen.label()],
+                synthetic=True,
+                started_at=started_at,
+                num_read=spec.num_jobs,
+                num_rejected=0,
+                upsert=jobs,
+                ingest_id=ingest_id,
+            )
+        finally:
+            con.close()
+    return _generated(chosen, jobs, samples, started_at)
+
+
+def jobs_table(spec: Synth, chunk_rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
+    """The jobs as canonical Arrow tables of about `chunk_rows` rows, in the order of submission."""
+    chosen = plan(spec)
+    return _jobs(chosen, _placement(chosen), chunk_rows)
+
+
+def samples_table(spec: Synth) -> Iterator[pa.Table]:
+    """The samples as canonical Arrow tables, in the order of time."""
+    chosen = plan(spec)
+    return _samples(chosen, _placement(chosen))
+
+
+def _placement(chosen: Plan) -> Placement | None:
+    from hakaru.sources._synth_jobs import calendar
+    from hakaru.sources._synth_samples import place
+
+    low, high = chosen.window_s
+    return place(chosen, calendar(chosen)) if low < high else None
+
+
+def _jobs(chosen: Plan, placement: Placement | None, chunk_rows: int) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    from hakaru.sources._synth_arrow import block_table
+    from hakaru.sources._synth_jobs import BLOCK, calendar, make_block, num_blocks
+
+    shares = calendar(chosen)
+    step = max(1, chunk_rows // BLOCK)
+    for first in range(0, num_blocks(chosen), step):
+        blocks = range(first, min(first + step, num_blocks(chosen)))
+        yield pa.concat_tables(
+            [block_table(chosen, make_block(chosen, shares, block), placement) for block in blocks]
+        )
+
+
+def _samples(chosen: Plan, placement: Placement | None) -> Iterator[pa.Table]:
+    from hakaru.sources._synth_samples import samples
+
+    return samples(chosen, placement) if placement else iter(())
+
+
+class _Counter:
+    """Tells `progress` how many rows are done."""
+
+    def __init__(self, chosen: Plan, progress: Progress | None) -> None:
+        low, high = chosen.window_s
+        self.total = chosen.num_jobs + (high - low) // 60 * chosen.num_gpus
+        self.done = 0
+        self.progress = progress
+
+    def add(self, num_rows: int) -> None:
+        self.done += num_rows
+        if self.progress:
+            self.progress(self.done, self.total)
+
+
+def _write(
+    lake: Lake, con: DuckDBPyConnection, table: Table, chunks: Iterator[pa.Table], tell: _Counter
+) -> Upsert:
+    """Merge the chunks one by one; they rise in time, so each meets few of the files before it."""
+    counts = [0, 0, 0, 0]
+    for chunk in chunks:
+        con.register("synth_chunk", chunk)
+        done = lake.upsert(con, table, "synth_chunk")
+        con.unregister("synth_chunk")
+        each = (done.num_new, done.num_updated, done.num_unchanged, done.num_repeated)
+        counts = [a + b for a, b in zip(counts, each, strict=True)]
+        tell.add(chunk.num_rows)
+    return Upsert(*counts)
+
+
+def _refuse_mixture(lake: Lake, chosen: Plan) -> None:
+    """Two sets of parameters, or a real log and a made one, would be a cluster that nobody asked for."""
+    name, asked = chosen.spec.cluster, chosen.label()
+    for row in lake.ingests():
+        if row["cluster"] != name or row["inputs"] == [asked]:
+            continue
+        found = "jobs of another source"
+        if row["source"] == SOURCE:
+            others = [word for word in row["inputs"][0].split() if word not in asked.split()]
+            found = f"synthetic jobs made with {' '.join(others)}"
+        raise SourceError(
+            f"{lake.workspace}: the cluster {name!r} already holds {found}; these would be mixed with "
+            "the new ones. Choose another name with --cluster."
+        )
+
+
+def _announce(
+    lake: Lake, con: DuckDBPyConnection, chosen: Plan, ingest_id: str, started_at: datetime
+) -> None:
+    """Say that the cluster is synthetic before its first row is there, in case the run is killed.
+
+    The row without counts knows less than the final one with its id, so that one replaces it.
+    """
+    cluster = chosen.spec.cluster
+    row = {"ingest_id": ingest_id, "cluster": cluster, "source": SOURCE, "synthetic": True}
+    row |= {"inputs": [chosen.label()], "started_at": started_at, "ended_at": started_at}
+    lake.put_rows(con, INGESTS, [row])
+    put_facts(lake, con, cluster, SOURCE, chosen.facts())
+    lake.put_rows(con, NODES, _node_rows(chosen))
+
+
+def _node_rows(chosen: Plan) -> list[dict[str, object]]:
+    from hakaru.sources._synth_figures import GPU_MODEL
+
+    since = datetime.fromtimestamp(chosen.start_s, UTC)
+    row = {"cluster": chosen.spec.cluster, "since": since, "gpu_model": GPU_MODEL, "state": "up"}
+    row |= {"num_gpus": chosen.spec.gpus_per_node}
+    return [row | {"node": name} for name in chosen.node_names()]
+
+
+def _generated(chosen: Plan, jobs: Upsert, samples: Upsert, started_at: datetime) -> Generated:
+    return Generated(
+        cluster=chosen.spec.cluster,
+        jobs=jobs,
+        samples=samples,
+        num_jobs=chosen.num_jobs,
+        num_samples=samples.num_new + samples.num_updated + samples.num_unchanged,
+        num_nodes=chosen.num_nodes,
+        num_gpus=chosen.num_gpus,
+        since=datetime.fromtimestamp(chosen.start_s, UTC),
+        until=datetime.fromtimestamp(chosen.end_s, UTC),
+        seconds=(datetime.now(UTC) - started_at).total_seconds(),
+    )
