@@ -121,7 +121,7 @@ def times(how: str, more: str, less: str) -> Callable[[Cell, Cell], str]:
             return more if x.value > y.value else less
         ratio = x.value / y.value
         same = abs(ratio - 1) < SAME_WITHIN
-        return "about the same" if same else f"{_factor(ratio)} times as {how}"
+        return "about the same" if same else f"{_factor(ratio)} as {how}"
 
     return judge
 
@@ -142,7 +142,9 @@ def scaling(cell: Cell) -> str:
 
 
 def _factor(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
+    if ratio < 0.1:
+        return f"1/{1 / ratio:,.0f}"
+    return f"{ratio:,.0f} times" if ratio >= 10 else f"{ratio:.{1 if ratio >= 1 else 2}f} times"
 
 
 def _duration(seconds: float) -> str:

@@ -45,19 +45,21 @@ class Notes:
     """Numbered citations and lettered reasons, each once, in the order of their first use."""
 
     sources: dict[str, dict[Published, None]] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, list[str]] = field(default_factory=dict)
 
     def cite(self, figure: Published) -> str:
         self.sources.setdefault(figure.source, {})[figure] = None
         return f"[{list(self.sources).index(figure.source) + 1}]"
 
     def reason(self, cluster: str, cell: Cell) -> str:
-        text = f"{cluster}: {cell.reason}"
-        return self.reasons.setdefault(text, _letter(len(self.reasons)))
+        clusters = self.reasons.setdefault(cell.reason, [])
+        if cluster not in clusters:
+            clusters.append(cluster)
+        return _letter(list(self.reasons).index(cell.reason))
 
     def lines(self) -> Iterator[str]:
-        for text, letter in self.reasons.items():
-            yield f"({letter}) {text}"
+        for index, (reason, clusters) in enumerate(self.reasons.items()):
+            yield f"({_letter(index)}) {', '.join(clusters)}: {reason}"
         for number, (source, figures) in enumerate(self.sources.items(), 1):
             places = "; ".join(dict.fromkeys(figure.where for figure in figures))
             yield f"[{number}] {source}" + (f": {places}" if len(places) <= LONG_PLACES else "")

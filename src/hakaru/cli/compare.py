@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +94,18 @@ def command(
     jobs = make_selection(cluster=(), by=None, weight="jobs", **selection)
     with open_lake(workspace, logs, log_format) as lake, open_session(lake, engine) as session:
         names = _known(session, clusters)
-        comparison = compare(session, names, chosen, beside, jobs)
+        with _working(names):
+            comparison = compare(session, names, chosen, beside, jobs)
     write(comparison, format, output)
+
+
+def _working(names: list[str]) -> AbstractContextManager[Any]:
+    """A sign of life on a terminal: millions of jobs take a while."""
+    from rich.console import Console
+
+    if not sys.stderr.isatty():
+        return nullcontext()
+    return Console(stderr=True).status(f"computing {', '.join(names)}")
 
 
 def _published(text: str) -> list[str] | None:

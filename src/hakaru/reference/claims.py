@@ -66,6 +66,8 @@ def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Judged:
         return Judged(claim, "no such row", "differs")
     if claim.than is not None:
         other = _value(claim, claim.than, rows)
+        if other is None:
+            return Judged(claim, "no such row", "differs")
         shown = f"{value:,.4g} against {other:,.4g}"
         return Judged(claim, shown, _verdict(_holds(value, claim.relation, other)))
     if claim.relation == "=":
@@ -79,7 +81,10 @@ def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Judged:
 
 def _judge_interval(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Judged:
     """A random sample's value is right when it lies among the values of other samples."""
-    (row,) = _matching(claim.row, rows)
+    found = [row for row in _matching(claim.row, rows) if row["mean"] is not None]
+    if not found:
+        return Judged(claim, "no such row", "differs")
+    row = found[0]
     low, high = row["low"], row["high"]
     inside = low <= float(claim.published) <= high
     return Judged(claim, f"{row['mean']:.3f} [{low:.3f}, {high:.3f}]", _verdict(inside))
