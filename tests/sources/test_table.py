@@ -234,6 +234,13 @@ def test_a_cell_that_cannot_be_read(site: Site, entry: str, cell: str, reason: s
     assert found.startswith(reason)
 
 
+def test_reasons_that_differ_by_their_values_are_counted_together(site: Site) -> None:
+    bad = "".join(f"{i},moment {i}\n" for i in range(50))
+    summary = site.read(f"id,at\n99,1522540800\n{bad}", MINIMAL)
+    assert summary.rejected_by_reason == {"at: … is not a time (expected s since 1970-01-01)": 50}
+    assert summary.first_rejects[0][2].startswith("at: 'moment 0' is not")
+
+
 @given(
     days=st.integers(0, 400),
     hours=st.integers(0, 23),

@@ -81,7 +81,15 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "run_s": (
         *("runs", "runtime", "walltime", "elapsed", "elapsedtime", "elapsedraw", "duration"),
-        *("wallclock", "wallclocktime", "ruwallclock", "exectime", "jobduration", "実行時間"),
+        *(
+            "wallclock",
+            "wallclocktime",
+            "ruwallclock",
+            "exectime",
+            "jobduration",
+            "実行時間",
+            "run",
+        ),
     ),
     "nodes": ("nodes", "nodelist", "hosts", "hostnames", "hostname", "exechost", "host", "node"),
     "gpu_ids": ("gpuids", "gpuindices", "gpuuuids"),

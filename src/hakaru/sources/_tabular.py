@@ -132,7 +132,7 @@ def _open_text(
     names, delimiter, first = header(start, shape, str(path))
     text = f"SELECT * FROM ({lines(path)}) LIMIT {first - 1 + limit}" if limit else lines(path)
     rows = f"SELECT _line, _text FROM ({text}) WHERE _line >= {first}"
-    used, cells, whole = "", _cells(delimiter, ""), "true"
+    used = ""
     if shape.quote:
         mark = quote(shape.quote)
         num_quoted, num_odd = one_row(
@@ -140,16 +140,13 @@ def _open_text(
             f"SELECT count(*), count(*) FILTER ({_num_marks(mark)} % 2 = 1) "
             f"FROM ({rows}) WHERE contains(_text, {mark})",
         )
-        if num_quoted:
-            used = shape.quote
-            cells, whole = _cells(delimiter, used), _whole(delimiter, used)
+        used = shape.quote if num_quoted else ""
         if num_odd:
-            rows = _joined(rows, mark, f"{whole} AND len({cells}) = {len(names)}")
+            rows = _joined(rows, delimiter, shape.quote, len(names))
     return Tabular(
         names=names,
         types=["VARCHAR"] * len(names),
-        records=f"SELECT _line, _text, {cells} AS cells, {whole} AS whole FROM ({rows}) "
-        f"WHERE {_is_record(delimiter, shape)}",
+        records=_split_rows(f"FROM ({rows}) WHERE {_is_record(delimiter, shape)}", delimiter, used),
         cells=[_cell(i, used) for i in range(1, len(names) + 1)],
         reason=first_reason(
             [
@@ -175,30 +172,38 @@ def _num_marks(mark: str) -> str:
     return f"(len(_text) - len(replace(_text, {mark}, '')))"
 
 
-def _joined(rows: str, mark: str, good: str) -> str:
+def _joined(rows: str, delimiter: str, mark: str, num_columns: int) -> str:
     """Records from lines: one with an odd number of quotes opens or closes a field with newlines.
 
     What does not make a good record when put together is left as single lines.
     """
+    together = f"""FROM (
+        SELECT first AS _line, string_agg(_text, chr(10) ORDER BY _line) AS _text
+        FROM inside GROUP BY first HAVING count(*) BETWEEN 2 AND {MAX_RECORD_LINES})"""
     return f"""
         WITH counted AS (
-            SELECT _line, _text, {_num_marks(mark)} % 2 AS odd FROM ({rows})
-        ), placed AS (
-            SELECT _line, _text, sum(odd) OVER (ORDER BY _line) - odd AS before FROM counted
-        ), numbered AS MATERIALIZED (
+            SELECT _line, _text, {_num_marks(quote(mark))} % 2 AS odd FROM ({rows})
+        ), placed AS MATERIALIZED (
+            SELECT *, (sum(odd) OVER (ORDER BY _line) - odd) % 2 AS within FROM counted
+        ), inside AS MATERIALIZED (
             SELECT _line, _text,
-                   max(CASE WHEN before % 2 = 0 THEN _line END) OVER (ORDER BY _line) AS first
-            FROM placed
+                   max(CASE WHEN within = 0 THEN _line END) OVER (ORDER BY _line) AS first
+            FROM placed WHERE odd = 1 OR within = 1
         ), wholes AS MATERIALIZED (
-            SELECT * FROM (
-                SELECT first, string_agg(_text, chr(10) ORDER BY _line) AS _text
-                FROM numbered GROUP BY first HAVING count(*) BETWEEN 2 AND {MAX_RECORD_LINES}
-            ) WHERE {good}
+            SELECT _line, _text FROM ({_split_rows(together, delimiter, mark)})
+            WHERE whole AND len(cells) = {num_columns}
         )
-        SELECT first AS _line, _text FROM wholes
-        UNION ALL
-        SELECT _line, _text FROM numbered WHERE first NOT IN (SELECT first FROM wholes)
+        SELECT _line, _text FROM placed WHERE odd = 0 AND within = 0
+        UNION ALL SELECT _line, _text FROM wholes
+        UNION ALL SELECT _line, _text FROM inside WHERE first NOT IN (SELECT _line FROM wholes)
     """
+
+
+def _split_rows(source: str, delimiter: str, mark: str) -> str:
+    """Rows with their `cells`, and whether these are the `whole`: quotes amiss leave out something."""
+    whole = f"array_to_string(cells, {quote(delimiter)}) = _text" if mark else "true"
+    cells = f"SELECT _line, _text, {_cells(delimiter, mark)} AS cells {source}"
+    return f"SELECT *, {whole} AS whole FROM ({cells})"
 
 
 def _pattern(delimiter: str, mark: str) -> str:
@@ -213,13 +218,6 @@ def _cells(delimiter: str, mark: str) -> str:
         return plain
     parts = f"regexp_extract_all({quote(delimiter)} || _text, {_pattern(delimiter, mark)}, 1)"
     return f"CASE WHEN contains(_text, {quote(mark)}) THEN {parts} ELSE {plain} END"
-
-
-def _whole(delimiter: str, mark: str) -> str:
-    """Whether the cells make up the whole record: a quote amiss leaves something between them."""
-    text = f"{quote(delimiter)} || _text"
-    parts = f"regexp_extract_all({text}, {_pattern(delimiter, mark)}, 0)"
-    return f"(NOT contains(_text, {quote(mark)}) OR array_to_string({parts}, '') = {text})"
 
 
 def _cell(number: int, mark: str) -> str:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts", "upsert_rows"]
 
+MAX_REASONS = 20
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -180,9 +182,6 @@ def _summary(
         'SELECT min(submitted_at), max(submitted_at), count(DISTINCT "user"), max(num_gpus) '
         "FROM staged",
     )
-    reasons = con.execute(
-        "SELECT reason, count(*) FROM staged_rejects GROUP BY reason ORDER BY count(*) DESC, reason"
-    ).fetchall()
     first = con.execute(
         "SELECT file, line, reason FROM staged_rejects ORDER BY file, line LIMIT 5"
     ).fetchall()
@@ -193,7 +192,7 @@ def _summary(
         num_read=num_read,
         upsert=upsert,
         num_rejected=num_rejected,
-        rejected_by_reason=dict(reasons),
+        rejected_by_reason=_reasons(con),
         first_rejects=first,
         since=since,
         until=until,
@@ -201,3 +200,16 @@ def _summary(
         num_gpus=gpus,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
     )
+
+
+def _reasons(con: DuckDBPyConnection) -> dict[str, int]:
+    """Rejects by reason; where each names a value of its own, the values are left out."""
+    unquoted = """regexp_replace(reason, '''[^'']*''|"[^"]*"', '…', 'g')"""
+    for reason in ("reason", unquoted):
+        found = con.execute(
+            f"SELECT {reason} AS why, count(*) FROM staged_rejects "
+            "GROUP BY why ORDER BY count(*) DESC, why"
+        ).fetchall()
+        if len(found) <= MAX_REASONS:
+            break
+    return dict(found)
