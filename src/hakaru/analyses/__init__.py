@@ -1,7 +1,8 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
 from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
-from hakaru.analyses._run import LeftOut, Result, Selection, open_session
+from hakaru.analyses._run import LeftOut, Result, Session, open_session
+from hakaru.analyses._select import Selection
 
 __all__ = [
     "ANALYSES",
@@ -11,6 +12,7 @@ __all__ = [
     "Result",
     "Rule",
     "Selection",
+    "Session",
     "analysis",
     "load_all",
     "open_session",

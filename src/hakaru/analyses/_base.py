@@ -3,12 +3,13 @@
 A query sees these tables and nothing else:
 
 `jobs`      the selected jobs that pass the analysis' rules: the canonical columns, and `grp` (the value
-            of `--by`, else 'all'), `weight` (1.0, or the job's GPU-hours), `num_pes` (GPUs or, on a machine
-            without them, processors), `parallelism` (single-pe, single-node, multi-node),
-            `pe_hours`, `submitted_local` (the site's clock) and `quarter` (e.g. 2018Q1).
-`queues`    `cluster, queue, max_requested_s`: the queues' limits as far as `hakaru.toml` knows them.
+            of `--by`, else 'all'), `weight` (1.0, or the job's GPU-hours), `num_pes` (GPUs or, on a
+            machine without them, processors), `pe_hours`, `parallelism` (single-pe, single-node,
+            multi-node, unknown-nodes), `submitted_local` and `ended_local` (the site's clock),
+            `quarter` (2018Q1) and, cheaper to group by, `quarter_number` and `ended_quarter_number`.
+`queues`    `cluster, queue, max_requested_s`: the queues' limits as far as they are known.
 `capacity`  `cluster, since_s, until_s, num_pes`: the size of the machine over time, where known.
-`sites`     `cluster, zone`: the clusters' time zones.
+`sites`     `cluster, zone`.
 `period`    one row, `since_s, until_s`: the chosen period, null where it is open.
 """
 

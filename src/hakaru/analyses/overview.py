@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_USER, Param, analysis
+from hakaru.analyses._site import quarter_name
 
 SHARE = "sum(weight) / sum(sum(weight)) OVER (PARTITION BY grp) AS share"
 
@@ -13,9 +14,10 @@ QUARTER = Param(
     "Quarter of the submission or of the end, or the log file that holds the job.",
     choices=("submitted", "ended", "log"),
 )
-QUARTER_SQL = {
-    "submitted": "quarter",
-    "ended": "ended_quarter",
+
+QUARTER_KEYS = {
+    "submitted": "quarter_number",
+    "ended": "ended_quarter_number",
     "log": "split_part(job_id, '/', 1)",
 }
 
@@ -63,9 +65,9 @@ def states() -> str:
 def jobs_by_quarter(quarter: str) -> str:
     """Jobs and GPU-hours of each calendar quarter, by the site's clock."""
     return f"""
-        SELECT grp, {QUARTER_SQL[quarter]} AS quarter, count(*) AS num_jobs,
+        SELECT grp, {_quarter(quarter)} AS quarter, count(*) AS num_jobs,
                sum(pe_hours) AS pe_hours, {SHARE}
-        FROM jobs GROUP BY grp, {QUARTER_SQL[quarter]} ORDER BY grp, quarter
+        FROM jobs GROUP BY grp, {QUARTER_KEYS[quarter]} ORDER BY grp, quarter
     """
 
 
@@ -85,8 +87,13 @@ def users_by_quarter(quarter: str) -> str:
     `--param quarter=log` then counts by file.
     """
     return f"""
-        SELECT grp, {QUARTER_SQL[quarter]} AS quarter,
+        SELECT grp, {_quarter(quarter)} AS quarter,
                count(DISTINCT jobs.user) AS num_users, count(DISTINCT account) AS num_accounts,
                count(*) AS num_jobs
-        FROM jobs GROUP BY grp, {QUARTER_SQL[quarter]} ORDER BY grp, quarter
+        FROM jobs GROUP BY grp, {QUARTER_KEYS[quarter]} ORDER BY grp, quarter
     """
+
+
+def _quarter(quarter: str) -> str:
+    key = QUARTER_KEYS[quarter]
+    return key if quarter == "log" else quarter_name(key)

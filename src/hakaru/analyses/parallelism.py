@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_SIZE, Rule, analysis
+from hakaru.analyses._site import quarter_name
 from hakaru.analyses.overview import SHARE
 
 ORDER = "CASE parallelism WHEN 'single-pe' THEN 1 WHEN 'single-node' THEN 2 WHEN 'multi-node' THEN 3 END"
@@ -67,9 +68,10 @@ def gpus_multi_node() -> str:
 def parallelism_by_quarter() -> str:
     """Jobs of each class of parallelism in each quarter, and the class' share of the quarter."""
     return f"""
-        SELECT grp, quarter, parallelism, count(*) AS num_jobs, sum(pe_hours) AS pe_hours,
-               sum(weight) / sum(sum(weight)) OVER (PARTITION BY grp, quarter) AS share
-        FROM jobs GROUP BY grp, quarter, parallelism ORDER BY grp, quarter, {ORDER}
+        SELECT grp, {quarter_name("quarter_number")} AS quarter, parallelism,
+               count(*) AS num_jobs, sum(pe_hours) AS pe_hours,
+               sum(weight) / sum(sum(weight)) OVER (PARTITION BY grp, quarter_number) AS share
+        FROM jobs GROUP BY grp, quarter_number, parallelism ORDER BY grp, quarter_number, {ORDER}
     """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_REQUEST, HAS_RUN, Rule, analysis
+from hakaru.analyses._site import quarter_name
 
 HAS_LIMIT = Rule("that asked for some time", "requested_s > 0")
 
@@ -38,11 +39,12 @@ def request_accuracy() -> str:
 )
 def request_accuracy_by_quarter() -> str:
     """Walltime request accuracy, run time ÷ request, of each quarter's jobs."""
-    return _statistics(["grp", "quarter"])
+    return _statistics(["grp", "quarter_number"])
 
 
 def _statistics(keys: list[str]) -> str:
     listed = ", ".join(keys)
+    shown = listed.replace("quarter_number", f"{quarter_name('quarter_number')} AS quarter")
     return f"""
         WITH seen AS (
             SELECT cluster, queue, max(requested_s) AS most_s FROM jobs GROUP BY cluster, queue
@@ -58,7 +60,7 @@ def _statistics(keys: list[str]) -> str:
                  ON jobs.cluster = limits.cluster
                     AND coalesce(jobs.queue, '') = coalesce(limits.queue, '')
         )
-        SELECT {listed}, count(*) AS num_jobs, avg(accuracy) AS mean,
+        SELECT {shown}, count(*) AS num_jobs, avg(accuracy) AS mean,
                stddev_samp(accuracy) AS sd, min(accuracy) AS least,
                percentile(accuracy, 0.25) AS p25, percentile(accuracy, 0.5) AS median,
                percentile(accuracy, 0.75) AS p75, max(accuracy) AS most,

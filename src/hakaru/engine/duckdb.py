@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from hakaru.settings import Engine as EngineSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# results are small, and a relation would bind every query twice
+warnings.filterwarnings("ignore", message="Arrow output on a DB-API result")
 
 
 def connect(settings: EngineSettings, spill_to: str | None = None) -> duckdb.DuckDBPyConnection:
@@ -44,6 +48,11 @@ class DuckDBEngine:
     def __init__(self, settings: EngineSettings) -> None:
         self._con = connect(settings)
 
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """For what DuckDB alone does, such as writing files."""
+        return self._con
+
     def scan(self, view: str, table: Table, files: Sequence[str]) -> None:
         self._con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {select_files(table, files)}")
 
@@ -61,7 +70,7 @@ class DuckDBEngine:
 
     def query(self, sql: str) -> pa.Table:
         try:
-            return plain(self._con.sql(sql).to_arrow_table())
+            return plain(self._con.execute(sql).to_arrow_table())
         except duckdb.OutOfMemoryException as error:
             raise HakaruError(
                 f"the query needs more memory than it may use: {error}\n"

@@ -1,0 +1,104 @@
+"""Which jobs an analysis sees: the selection, the rules that leave jobs out, and the counting of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from hakaru.analyses._base import Analysis, Rule
+from hakaru.engine.where import EVERYTHING, Condition, end_of, parse_moment, parse_where
+from hakaru.errors import FilterError
+from hakaru.schema import JOBS, STATES, Type
+
+DERIVED: dict[str, Type] = {
+    "num_pes": "bigint",
+    "parallelism": "string",
+    "pe_hours": "double",
+    "quarter": "string",
+}
+COLUMNS: dict[str, Type] = {**{c.name: c.type for c in JOBS.columns}, **DERIVED}
+GROUPS = (
+    "cluster", "user", "account", "queue", "qos", "application", "state", "gpu_model", "num_gpus",
+    "num_nodes", "parallelism", "quarter",
+)  # fmt: skip
+WEIGHTS = ("jobs", "gpu-hours")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which jobs, counted how. `min_run_s` and `states` replace the analysis' own rules."""
+
+    clusters: tuple[str, ...] = ()
+    where: str | None = None
+    since: str | None = None
+    until: str | None = None
+    min_run_s: float | None = None
+    states: tuple[str, ...] = ()
+    by: str | None = None
+    weight: str = "jobs"
+
+    def check(self) -> None:
+        for state in self.states:
+            if state not in (*STATES, "any"):
+                raise FilterError(f"there is no state {state!r}; known: {', '.join(STATES)}, any")
+        if self.by is not None and self.by not in GROUPS:
+            raise FilterError(f"cannot group by {self.by!r}; known: {', '.join(GROUPS)}")
+        if self.weight not in WEIGHTS:
+            raise FilterError(f"cannot count by {self.weight!r}; known: {', '.join(WEIGHTS)}")
+        if self.min_run_s is not None and self.min_run_s < 0:
+            raise FilterError("--min-run is a number of seconds, 0 or more")
+
+
+def condition_of(selection: Selection, zones: Mapping[str, str], period: str) -> Condition:
+    """The filters as one condition; dates are read in each cluster's own zone."""
+    condition = EVERYTHING
+    if selection.where:
+        zone = zones[selection.clusters[0]]
+        condition &= parse_where(selection.where, "jobs_all", COLUMNS, zone)
+    if selection.since:
+        test = "submitted_at >= {0}"
+        if period == "present":
+            test = (
+                "(coalesce(ended_at, started_at, submitted_at) >= {0} "
+                "OR ended_at IS NULL AND state IN ('pending', 'running'))"
+            )
+        condition &= _in_each_zone(test, selection.since, parse_moment, zones)
+    if selection.until:
+        condition &= _in_each_zone("submitted_at < {0}", selection.until, end_of, zones)
+    return condition
+
+
+def _in_each_zone(
+    test: str, text: str, parse: Callable[[str, str], datetime], zones: Mapping[str, str]
+) -> Condition:
+    moments = {name: parse(text, zone) for name, zone in zones.items()}
+    if len(set(moments.values())) == 1:
+        return Condition(test, (next(iter(moments.values())),))
+    cases = " OR ".join(
+        f"(cluster = '{name}' AND {test.format(f'{{{i}}}')})" for i, name in enumerate(moments)
+    )
+    return Condition(f"({cases})", tuple(moments.values()))
+
+
+def rules_of(analysis: Analysis, selection: Selection) -> tuple[Rule, ...]:
+    """The analysis' rules, with its least run time and states unless others were chosen."""
+    rules = list(analysis.rules)
+    min_run_s = analysis.min_run_s if selection.min_run_s is None else selection.min_run_s
+    if min_run_s:
+        rules.append(Rule(f"that ran for at least {min_run_s:g} s", f"run_s >= {min_run_s!r}"))
+    states = selection.states or analysis.states
+    if states and "any" not in states:
+        listed = ", ".join(f"'{state}'" for state in states)
+        rules.append(Rule(f"that are {' or '.join(states)}", f"state IN ({listed})"))
+    return tuple(rules)
+
+
+def counting(rules: Sequence[Rule]) -> str:
+    """How many jobs are selected, and how many each rule leaves out of what is left before it."""
+    picks = []
+    for i, rule in enumerate(rules):
+        before = "".join(f"coalesce({r.sql}, false) AND " for r in rules[:i])
+        falls = f"{before}NOT coalesce({rule.sql}, false)"
+        picks.append(f", count(CASE WHEN {falls} THEN 1 END) AS left_{i}")
+    return f"SELECT count(*) AS num_selected{''.join(picks)} FROM jobs_selected AS jobs_all"
