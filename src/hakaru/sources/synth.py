@@ -1,8 +1,8 @@
 """A synthetic cluster with jobs, nodes and one-minute GPU samples, fitted to AAIC's published figures.
 
 The same parameters give the same rows, in chunks of any size. Outside the window with samples the jobs
-are no exact schedule: at the default load they ask for more than the machine about a twentieth of the
-time. Inside it every job has GPUs of its own. What it makes is marked synthetic in the lake.
+are no exact schedule: at the default load they ask for more than the machine 4 to 10 % of the time, by
+up to twice its size. Inside it every job has GPUs of its own. All of it is marked synthetic in the lake.
 """
 
 from __future__ import annotations
