@@ -1,0 +1,278 @@
+"""From files to the lake: what is counted, refused, stopped, repeated; how far it says it is; memory."""
+
+from __future__ import annotations
+
+import _thread
+import gzip
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from hakaru.engine.duckdb import connect
+from hakaru.errors import HakaruError, SettingsError, SourceError
+from hakaru.lake import Lake, Upsert
+from hakaru.schema import JOBS, REJECTS
+from hakaru.settings import Engine
+from hakaru.sources import ingest
+from tests.conftest import utc
+
+HEADER = (
+    "id,user,group,queue,nodes,gpus,walltime_req,termcode,"
+    "time_submit,time_start,time_end,waittime,walltime"
+)
+
+
+def line(number: int, **cells: Any) -> str:
+    submit = 1514764800 + number  # 2018-01-01T00:00:00Z
+    row = {
+        "id": number, "user": number % 3, "group": 0, "queue": 0, "nodes": 1, "gpus": 2,
+        "walltime_req": 7200, "termcode": 0, "time_submit": submit, "time_start": submit + 10,
+        "time_end": submit + 3610, "waittime": 10, "walltime": 3600,
+    }  # fmt: skip
+    return ",".join(str(value) for value in (row | cells).values())
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+    return path
+
+
+def table(lake: Lake) -> list[tuple[Any, ...]]:
+    con = connect(Engine())
+    found = sorted(tuple(map(repr, row.values())) for row in lake.read(con, JOBS).to_pylist())
+    con.close()
+    return found
+
+
+def rejects(lake: Lake) -> list[tuple[str, int, str]]:
+    con = connect(Engine())
+    found = lake.read(con, REJECTS).to_pylist()
+    con.close()
+    return sorted((Path(row["file"]).name, row["line"], row["reason"]) for row in found)
+
+
+# ---- what is counted
+
+
+def test_the_summary_counts_every_record_once(lake: Lake, tmp_path: Path) -> None:
+    log = write(
+        tmp_path / "a.csv", line(1), line(2), line(2), "broken", line(4, queue=9), line(5, gpus=4)
+    )
+    summary = ingest(lake, [log], "c")
+    assert (summary.num_read, summary.num_rejected) == (6, 2)
+    assert summary.upsert == Upsert(num_new=3, num_repeated=1)
+    assert summary.rejected_by_reason == {
+        "expected 13 columns, found 1": 1,
+        "queue 9 is not 0 to 3": 1,
+    }
+    assert [(Path(f).name, n) for f, n, _ in summary.first_rejects] == [("a.csv", 5), ("a.csv", 6)]
+    assert summary.since == utc("2018-01-01T00:00:01") and summary.until == utc(
+        "2018-01-01T00:00:05"
+    )
+    assert (summary.num_users, summary.num_gpus) == (2, 4)
+    assert (summary.cluster, summary.sources, summary.num_files) == ("c", ["aaic"], 1)
+    (logged,) = lake.ingests()
+    counts = [logged[f"num_{name}"] for name in ("read", "new", "repeated", "rejected")]
+    assert counts == [6, 3, 1, 2] and logged["inputs"] == [str(log.resolve())]
+    assert logged["source"] == "aaic" and logged["ended_at"] >= logged["started_at"]
+
+
+def test_a_repeated_ingest_changes_nothing(lake: Lake, tmp_path: Path) -> None:
+    log = write(tmp_path / "a.csv", line(1), "broken", line(3))
+    ingest(lake, [log], "c")
+    before, bad = table(lake), rejects(lake)
+    again = ingest(lake, [log], "c")
+    assert again.upsert == Upsert(num_unchanged=2) and again.num_rejected == 1
+    assert table(lake) == before
+    assert rejects(lake) == bad == [("a.csv", 3, "expected 13 columns, found 1")]
+
+
+def test_overlapping_files_in_any_order_give_one_table(tmp_path: Path) -> None:
+    # the same log at three moments: its name, and so the ids in it, stay
+    logs = [
+        write(tmp_path / "mon" / "log.csv", *(line(i) for i in range(6))),
+        write(tmp_path / "tue" / "log.csv", *(line(i, termcode=i % 2) for i in range(4, 9))),
+        write(tmp_path / "wed" / "log.csv", *(line(i, walltime=7) for i in range(2, 12))),
+    ]
+    tables = []
+    for i, order in enumerate(([0, 1, 2], [2, 1, 0], [1, 0, 2, 1, 0])):
+        lake = Lake.create(tmp_path / f"lake{i}")
+        for n in order:
+            ingest(lake, [logs[n]], "c")
+        tables.append(table(lake))
+    assert len(tables[0]) == 12
+    assert tables[0] == tables[1] == tables[2]
+
+
+def test_one_path_given_twice_counts_once(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write(tmp_path / "a.csv", line(1), line(2))
+    monkeypatch.chdir(tmp_path)
+    summary = ingest(lake, [log, log, Path("a.csv"), tmp_path / "x" / ".." / "a.csv"], "c")
+    assert (summary.num_files, summary.num_read) == (1, 2)
+    assert summary.upsert == Upsert(num_new=2)
+
+
+def test_two_clusters_keep_apart(lake: Lake, tmp_path: Path) -> None:
+    log = write(tmp_path / "a.csv", line(1))
+    ingest(lake, [log], "one")
+    assert ingest(lake, [log], "two").upsert == Upsert(num_new=1)
+    assert lake.clusters() == ["one", "two"]
+
+
+# ---- what is refused
+
+
+def test_strict_stops_at_the_first_and_stores_nothing(lake: Lake, tmp_path: Path) -> None:
+    log = write(tmp_path / "a.csv", line(1), line(2, queue=7), "broken")
+    with pytest.raises(SourceError, match=r"a\.csv, line 3: queue 7 is not 0 to 3.*--strict"):
+        ingest(lake, [log], "c", strict=True)
+    assert table(lake) == [] and rejects(lake) == [] and lake.ingests() == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "reason"),
+    [
+        ({"time_start": 1}, "it starts before it is submitted"),
+        ({"time_end": 1514764802}, "it ends before it starts"),
+        ({"walltime": -1}, "the run time is negative"),
+        ({"waittime": -1}, "the wait is negative"),
+        ({"walltime_req": 0}, "the requested walltime is not above 0"),
+    ],
+)
+def test_what_no_source_may_let_through(
+    lake: Lake, tmp_path: Path, cells: dict[str, int], reason: str
+) -> None:
+    summary = ingest(lake, [write(tmp_path / "a.csv", line(1), line(2, **cells))], "c")
+    assert summary.rejected_by_reason == {reason: 1}
+    assert rejects(lake) == [("a.csv", 3, reason)]
+
+
+def test_a_fault_of_one_file_is_named_and_stops_the_rest(lake: Lake, tmp_path: Path) -> None:
+    good = [write(tmp_path / f"{i}.csv", *(line(n) for n in range(100))) for i in range(4)]
+    whole = gzip.compress(_large(tmp_path / "torn.csv", 50_000).read_bytes())
+    torn = tmp_path / "torn.csv.gz"
+    torn.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SourceError, match=r"torn\.csv\.gz: cannot be read as aaic: .*GZIP"):
+        ingest(lake, [*good, torn], "c")
+    assert table(lake) == [] and lake.ingests() == []
+    assert not list((lake.root / "_staging").iterdir())
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x'y", "../up", "-x", "a" * 65])
+def test_a_cluster_name_is_checked(lake: Lake, tmp_path: Path, name: str) -> None:
+    with pytest.raises(SettingsError, match="cluster name"):
+        ingest(lake, [write(tmp_path / "a.csv", line(1))], name)
+
+
+def test_nothing_to_read(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no file to read"):
+        ingest(lake, [], "c")
+    with pytest.raises(SourceError, match="no such file"):
+        ingest(lake, [tmp_path / "none.csv"], "c")
+    with pytest.raises(SourceError, match=r"no job in .*empty\.csv; nothing was stored"):
+        ingest(lake, [write(tmp_path / "empty.csv")], "c")
+    with pytest.raises(HakaruError, match="there is no source 'nope'"):
+        ingest(lake, [write(tmp_path / "a.csv", line(1))], "c", format="nope")
+
+
+def test_only_rejects_are_kept_as_rejects(lake: Lake, tmp_path: Path) -> None:
+    summary = ingest(lake, [write(tmp_path / "a.csv", "broken")], "c")
+    assert (summary.num_read, summary.num_rejected, summary.upsert) == (1, 1, Upsert())
+    assert summary.since is None and len(rejects(lake)) == 1
+
+
+def test_one_damaged_line_in_all_of_aaic_is_found_and_named(
+    lake: Lake, tmp_path: Path, aaic_files: list[Path]
+) -> None:
+    damaged = tmp_path / aaic_files[2].name
+    lines = gzip.decompress(aaic_files[2].read_bytes()).split(b"\n")
+    place = random.Random(7).randrange(1, len(lines) - 1)
+    lines[place] = lines[place].replace(b",", b";", 1)
+    damaged.write_bytes(gzip.compress(b"\n".join(lines), 1))
+    summary = ingest(lake, [*aaic_files[:2], damaged, *aaic_files[3:]], "aaic")
+    assert summary.num_read == 459_545
+    assert summary.upsert == Upsert(num_new=459_544)
+    assert rejects(lake) == [(damaged.name, place + 1, "expected 13 columns, found 12")]
+
+
+# ---- progress and interruption
+
+
+def _large(path: Path, num_jobs: int) -> Path:
+    """A log of AAIC's shape, written by DuckDB."""
+    duckdb.connect().execute(
+        f"""
+        COPY (SELECT i AS id, i % 99 AS "user", i % 9 AS "group", 0 AS queue, 1 AS nodes, 1 AS gpus,
+                     3600 AS walltime_req, 0 AS termcode, 1500000000 + i AS time_submit,
+                     time_submit + 5 AS time_start, time_start + 60 AS time_end, 5 AS waittime,
+                     60 AS walltime FROM range({num_jobs}) AS r(i))
+        TO '{path}' (FORMAT csv)
+        """
+    )
+    return path
+
+
+def test_progress_moves_within_one_file_and_ends_at_the_whole(lake: Lake, tmp_path: Path) -> None:
+    log = _large(tmp_path / "large.csv", 600_000)
+    seen: list[tuple[int, int, int, int]] = []
+    ingest(lake, [log], "c", progress=lambda *step: seen.append(step))
+    size = log.stat().st_size
+    done = [step[0] for step in seen]
+    assert done == sorted(done) and seen[-1] == (size, size, 600_000, 0)
+    assert any(0 < bytes < size for bytes in done)
+
+
+def test_ctrl_c_stops_the_readers_and_leaves_nothing(lake: Lake, tmp_path: Path) -> None:
+    logs = [_large(tmp_path / f"{i}.csv", 400_000) for i in range(3)]
+    with pytest.raises(KeyboardInterrupt):
+        ingest(lake, logs, "c", progress=lambda *step: _thread.interrupt_main())
+    assert table(lake) == [] and lake.ingests() == []
+    assert not list((lake.root / "_staging").iterdir())
+    assert threading.active_count() == 1
+    assert ingest(lake, logs[:1], "c").upsert == Upsert(num_new=400_000)
+
+
+def test_a_fault_in_the_progress_bar_is_not_hidden(lake: Lake, tmp_path: Path) -> None:
+    def broken(*step: int) -> None:
+        raise RuntimeError("no terminal")
+
+    with pytest.raises(RuntimeError, match="no terminal"):
+        ingest(lake, [write(tmp_path / "a.csv", line(1))], "c", progress=broken)
+    assert table(lake) == []
+
+
+# ---- memory
+
+SMALL = """
+import resource, sys
+from pathlib import Path
+from hakaru.lake import Lake
+from hakaru.settings import Engine
+from hakaru.sources import ingest
+lake = Lake.create(Path(sys.argv[1]))
+for turn in range(2):
+    print(ingest(lake, [Path(sys.argv[2])], "c", engine=Engine(memory="250MB")).upsert)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def test_a_log_larger_than_the_memory_limit_is_spilled(tmp_path: Path) -> None:
+    num_jobs = 1_500_000  # about 400 MB when staged
+    log = _large(tmp_path / "large.csv", num_jobs)
+    told = subprocess.run(
+        [sys.executable, "-c", SMALL, str(tmp_path / "w"), str(log)], capture_output=True, text=True
+    )
+    assert told.returncode == 0, told.stderr
+    first, again, peak_mib = told.stdout.splitlines()
+    assert first == str(Upsert(num_new=num_jobs))
+    assert again == str(Upsert(num_unchanged=num_jobs))
+    assert int(peak_mib) < 800
