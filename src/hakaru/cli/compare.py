@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from hakaru.cli._options import (
-    DEFAULT_WORKSPACE,
+    _complete_clusters,
+    _complete_states,
     data_options,
     engine_option,
     make_selection,
@@ -18,13 +19,6 @@ from hakaru.cli._options import (
 )
 
 FORMATS = ("table", "md", "json", "csv")
-
-
-def _complete_clusters(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
-    from hakaru.lake import Lake
-
-    workspace = Path(ctx.params.get("workspace") or DEFAULT_WORKSPACE)
-    return [name for name in Lake(workspace).clusters() if name.startswith(start)]
 
 
 def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) -> list[Any]:
@@ -61,7 +55,13 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
 @click.option("--since", metavar="DATE", help="Submitted on or after, in the site's zone.")
 @click.option("--until", metavar="DATE", help="Submitted on or before, in the site's zone.")
 @click.option("--min-run", type=float, metavar="SECONDS", help="Least run time; 0 for none.")
-@click.option("--state", "states", multiple=True, help="Only jobs in this state; `any` for all.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    shell_complete=_complete_states,
+    help="Only jobs in this state; `any` for all.",
+)
 @click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."

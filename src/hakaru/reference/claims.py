@@ -8,7 +8,7 @@ to contradict each other, the claim carries the log's value and the reason, and 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal
@@ -16,7 +16,12 @@ from typing import Any, Literal
 from hakaru.errors import HakaruError
 
 Verdict = Literal["same", "differs", "known difference", "not in the log"]
-REDUCE = {"sum": sum, "min": min, "max": max, "mean": lambda v: sum(v) / len(v)}
+REDUCE: dict[str, Callable[[list[float]], float]] = {
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "mean": lambda values: sum(values) / len(values),
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,201 @@
+"""The published figures: each cited, each of a known metric, none that the collected facts do not hold."""
+
+from __future__ import annotations
+
+import csv
+import re
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.reference.metrics import Cell, Metric, find_metrics, load_metrics, read
+from hakaru.reference.published import (
+    find_clusters,
+    first_of_each,
+    load_published,
+    published_clusters,
+    without_parts,
+)
+
+MINUTES = {("Kraken", "run_mean_completed_s"), ("Kraken", "wait_mean_s")}
+WEEKDAYS = {"Monday": 0.0}
+
+
+def test_every_figure_is_cited_and_of_a_known_metric() -> None:
+    metrics = load_metrics()
+    for figure in load_published():
+        told = f"{figure.cluster} {figure.metric}"
+        assert figure.metric in metrics, told
+        assert figure.unit == metrics[figure.metric].unit, told
+        assert len(figure.source) > 15 and figure.where, told
+        assert figure.source != "same" and figure.where != "same", told
+        assert figure.bound in ("", "<", ">", "~"), told
+        if figure.unit == "share":
+            assert 0 <= figure.value <= 1, told
+        if figure.unit == "correlation":
+            assert -1 <= figure.value <= 1, told
+
+
+def test_no_figure_stands_twice() -> None:
+    keys = [(figure.cluster, figure.metric, figure.note) for figure in load_published()]
+    assert len(keys) == len(set(keys))
+
+
+def test_many_clusters_are_there() -> None:
+    wanted = {"Kraken", "Helios", "Helios-Venus", "Philly", "PAI", "Acme-Seren", "Acme-Kalos"}
+    wanted |= {"MIT Supercloud", "Mira", "Tianhe-1A", "RICC", "AAIC", "KISTI Neuron"}
+    assert wanted <= set(published_clusters())
+    assert len(load_published()) == 209
+
+
+def test_figures_as_the_sources_print_them() -> None:
+    wra = first_of_each("wra_mean")["Kraken"]
+    assert (wra.value, wra.bound, wra.unit) == (0.33, "~", "share")
+    assert wra.where == "p.261 sec.3.4, eq.(1)-(2)" and "more than 30 s" in wra.note
+    assert first_of_each("wait_mean_s")["Kraken"].value == 34.5 * 60
+    assert first_of_each("spearman_size_run")["Kraken"].value == -0.2293
+    users = first_of_each("num_users")["PAI"]
+    assert (users.value, users.bound) == (1300, ">")
+    assert first_of_each("num_gpus")["KISTI Neuron"].where == "section KISTI Neuron GPU Cluster"
+
+
+def test_second_hand_facts_say_so() -> None:
+    acme = first_of_each("share_gpu_time_single_pe")["Acme"]
+    assert acme.note == "second-hand: quoted in public reading notes"
+
+
+def test_each_value_is_in_the_collected_facts(shared: Path) -> None:
+    facts: dict[str, set[float]] = {}
+    with open(shared / "reference" / "published_figures.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            facts.setdefault(row["cluster"], set()).update(
+                _numbers(row["value"] + " " + row["unit"])
+            )
+    for figure in load_published():
+        minutes = (figure.cluster, figure.metric) in MINUTES
+        value = figure.value / 60 if minutes else figure.value
+        near = [number for number in facts[figure.cluster] if abs(number - value) < 1e-9]
+        assert near, f"{figure.cluster} {figure.metric} {figure.value}"
+
+
+def _numbers(text: str) -> set[float]:
+    """Every number of a fact; dates as the days between them, weekdays as their number."""
+    days = [date.fromisoformat(found) for found in re.findall(r"\d{4}-\d\d-\d\d", text)]
+    spans = {float((days[1] - days[0]).days + 1)} if len(days) == 2 else set()
+    named = {number for name, number in WEEKDAYS.items() if name in text}
+    return spans | named | {float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", text)}
+
+
+def test_clusters_are_found_however_they_are_written() -> None:
+    assert find_clusters(["KRAKEN", "mit-supercloud", "neuron", "kraken"]) == [
+        "Kraken",
+        "MIT Supercloud",
+        "KISTI Neuron",
+    ]
+    assert find_clusters(["helios"]) == ["Helios"]  # not its parts
+
+
+@pytest.mark.parametrize("name", ["nowhere", "rsc", ""])
+def test_an_unknown_or_ambiguous_cluster_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(HakaruError, match="Meta RSC-1"):
+        find_clusters([name])
+
+
+def test_the_parts_of_a_whole_are_left_out_of_the_short_form() -> None:
+    assert "Helios-Venus" in first_of_each("num_jobs")
+    assert set(without_parts(first_of_each("run_median_s"))) == {
+        *("Acme-Seren", "Acme-Kalos", "Philly", "Helios", "PAI"),
+    }
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(HakaruError, match="no metric 'speed'; known: num_jobs"):
+        find_metrics(["speed"])
+
+
+# ---- how a number is read from an analysis
+
+
+def metric(**fields: object) -> Metric:
+    return Metric(**{"id": "m", "label": "M", "unit": "jobs", "subject": "S", **fields})  # type: ignore[arg-type]
+
+
+SIZES = [
+    {"num_gpus": "1", "num_jobs": 6, "pe_hours": 6.0},
+    {"num_gpus": "2", "num_jobs": 1, "pe_hours": 10.0},
+    {"num_gpus": "8", "num_jobs": 2, "pe_hours": None},
+    {"num_gpus": "16", "num_jobs": 1, "pe_hours": 4.0},
+    {"num_gpus": "0", "num_jobs": 10, "pe_hours": 0.0},
+]
+WITH_GPUS = {"num_gpus": {"low": 1}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "value"),
+    [
+        ({"column": "num_jobs", "reduce": "sum"}, 20),
+        ({"column": "num_jobs", "reduce": "sum", "row": WITH_GPUS}, 10),
+        ({"column": "num_jobs", "reduce": "sum", "row": {"num_gpus": "3"}}, 0),
+        ({"column": "num_gpus", "reduce": "max"}, 16),
+        # (6·1 + 1·2 + 2·8 + 1·16) / 10
+        ({"column": "num_gpus", "reduce": "mean", "weight": "num_jobs", "row": WITH_GPUS}, 4.0),
+        ({"column": "num_gpus", "reduce": "median", "weight": "num_jobs", "row": WITH_GPUS}, 1),
+        # the tenth and eleventh of twenty: 0 and 1
+        ({"column": "num_gpus", "reduce": "median", "weight": "num_jobs"}, 0.5),
+        ({"column": "num_jobs", "reduce": "share", "row": {"num_gpus": ["2", "8"]}}, 3 / 20),
+        (
+            {
+                "column": "num_jobs",
+                "reduce": "share",
+                "row": {"num_gpus": {"low": 3, "high": 8}},
+                "of": WITH_GPUS,
+            },
+            2 / 10,
+        ),
+        ({"column": "pe_hours", "reduce": "share", "row": {"num_gpus": "2"}}, 10 / 20),
+        ({"column": "num_jobs", "reduce": "peak", "key": "num_gpus"}, 0),
+        ({"column": "num_jobs", "reduce": "ratio"}, 10),
+        ({"column": "num_jobs", "row": {"num_gpus": "8"}, "scale": 3600}, 7200),
+        ({"column": "pe_hours", "per": "num_jobs", "row": {"num_gpus": "2"}}, 10),
+    ],
+)
+def test_a_number_read_from_rows(fields: dict[str, object], value: float) -> None:
+    assert read(metric(**fields), SIZES) == Cell(pytest.approx(value))
+
+
+def test_an_interval_comes_with_its_number() -> None:
+    rows = [{"mean": 0.25, "low": 0.2, "high": 0.3}]
+    assert read(metric(column="mean", low="low", high="high"), rows) == Cell(0.25, "", 0.2, 0.3)
+
+
+def test_unknown_stays_unknown() -> None:
+    assert read(metric(column="mean", missing="why"), []) == Cell(None, "why")
+    assert read(metric(column="mean", missing="why"), [{"mean": None}]) == Cell(None, "why")
+    assert read(metric(column="n", per="k"), [{"n": 3, "k": 0}]).value is None
+    empty_day = [{"mean_jobs": 4.0}, {"mean_jobs": 0.0}]
+    assert read(metric(column="mean_jobs", reduce="ratio"), empty_day).value is None
+
+
+@pytest.mark.parametrize(("num_unknown", "value"), [(0, 0.5), (1, 99 / 199), (3, None)])
+def test_many_unknown_jobs_leave_no_value(num_unknown: int, value: float | None) -> None:
+    """Of about 200 jobs one without a state is borne, three (above 1 %) are not."""
+    rows = [{"state": "completed", "num_jobs": 99}, {"state": "failed", "num_jobs": 99}]
+    rows += [{"state": None, "num_jobs": num_unknown}] if num_unknown else []
+    share = metric(
+        column="num_jobs",
+        reduce="share",
+        row={"state": "completed"},
+        unknown="state",
+        missing="why",
+    )
+    cell = read(share, rows)
+    assert cell.value == (None if value is None else pytest.approx(value))
+    assert value is not None or cell.reason == "1 % of the jobs: why"
+
+
+def test_a_class_without_jobs_is_zero_and_not_unknown() -> None:
+    rows = [{"parallelism": "single-pe", "num_jobs": 5}]
+    share = metric(column="num_jobs", reduce="share", row={"parallelism": "multi-node"})
+    assert read(share, rows) == Cell(0.0)
