@@ -96,7 +96,7 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
             SELECT grp, num_pes = 1 AS single, count(*) AS num_side
             FROM jobs WHERE run_s > 0 GROUP BY grp, num_pes = 1
         ), lots AS (
-            SELECT grp, num_pes = 1 AS single, ln(num_pes) AS log_size, ln(run_s) AS log_run, job_id,
+            SELECT grp, num_pes = 1 AS single, num_pes, run_s, job_id,
                    CAST(conv(substr(md5(concat(
                        job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING)
                    )), 1, 8), 16, 10) AS BIGINT) AS lot
@@ -107,23 +107,23 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
             FROM lots JOIN sides ON lots.grp = sides.grp AND lots.single = sides.single
             WHERE lot < 4294967296e0 * {sample * 12} / num_side
         ), pool AS (
-            SELECT grp, log_size, log_run, CAST(place AS BIGINT) AS place,
+            SELECT grp, num_pes, run_s, CAST(place AS BIGINT) AS place,
                    least({sample * 10}, num_side) AS num_pool
             FROM shuffled WHERE place <= {sample * 10}
         ), drawn AS (
-            SELECT grp, draw, log_size, log_run
+            SELECT grp, draw, num_pes, run_s
             FROM pool CROSS JOIN (VALUES {steps}) AS turns(draw, step)
             WHERE (place * step + draw) % num_pool < {sample}
         ), ranked AS (
-            SELECT grp, draw, log_size, log_run,
-                   rank() OVER (PARTITION BY grp, draw ORDER BY log_size)
-                   + (count(*) OVER (PARTITION BY grp, draw, log_size) - 1) / 2e0 AS size_rank,
-                   rank() OVER (PARTITION BY grp, draw ORDER BY log_run)
-                   + (count(*) OVER (PARTITION BY grp, draw, log_run) - 1) / 2e0 AS run_rank
+            SELECT grp, draw, num_pes, run_s,
+                   rank() OVER (PARTITION BY grp, draw ORDER BY num_pes)
+                   + (count(*) OVER (PARTITION BY grp, draw, num_pes) - 1) / 2e0 AS size_rank,
+                   rank() OVER (PARTITION BY grp, draw ORDER BY run_s)
+                   + (count(*) OVER (PARTITION BY grp, draw, run_s) - 1) / 2e0 AS run_rank
             FROM drawn
         ), measured AS (
             SELECT grp, draw, count(*) AS num_jobs, corr(size_rank, run_rank) AS spearman,
-                   corr(log_size, log_run) AS pearson
+                   corr(ln(num_pes), ln(run_s)) AS pearson
             FROM ranked GROUP BY grp, draw
         ), listed AS (
             SELECT grp, 'spearman' AS coefficient, num_jobs, spearman AS value FROM measured
