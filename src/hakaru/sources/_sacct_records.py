@@ -132,8 +132,5 @@ def _takes(layout: Layout, text_first: bool) -> str:
     At an open end anything might follow, so pieces with many delimiters are taken for damaged records.
     """
     lacking = f"len(a._cells) < {layout.width}"
-    if text_first:
-        open_end = layout.free[0] == 1
-    else:
-        open_end = layout.free[-1] == len(layout.names) and not layout.trailing
+    open_end = layout.free[0] == 1 if text_first else layout.free[-1] == len(layout.names)
     return f"({lacking} OR 2 * (p.num_cells - 1) < {layout.width - 1})" if open_end else lacking

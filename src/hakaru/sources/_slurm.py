@@ -115,7 +115,7 @@ def num_gpus(text: str) -> str:
     total = f"list_sum(list_transform({typed}, lambda x: {count('x')}))"
     return (
         f"CASE WHEN contains(',' || {text}, ',gres/gpu=') THEN {count(tres(text, 'gres/gpu'))} "
-        f"WHEN contains({text}, 'gres/gpu:') THEN coalesce({total}, 0) "
+        f"WHEN contains({text}, 'gres/gpu:') THEN CAST(coalesce({total}, 0) AS BIGINT) "
         f"WHEN {text} IS NOT NULL THEN 0 END"
     )
 

@@ -126,12 +126,13 @@ def _zone(options: Mapping[str, Any]) -> str:
 
 
 def _query(path: Path, layout: Layout, zone: str) -> str:
+    id = cell(layout, "jobid", "jobidraw")
     texts = ", ".join(_text(layout, column, fields) for column, fields in TEXTS)
     return f"""
         WITH named AS (
             SELECT _line, _text, _stray, _fold, len(_cells) AS num_cells, {texts}
             FROM ({records(path, layout)})
-            WHERE _stray OR NOT coalesce(regexp_matches({cell(layout, "jobid", "jobidraw")}, '{STEP}'), false)),
+            WHERE _stray OR NOT coalesce(regexp_matches({id}, '{STEP}'), false)),
         parsed AS MATERIALIZED (
             SELECT *, {_values(zone)} FROM named),
         -- A resize ends the record and opens one with a new Submit, but with the Start of the first.

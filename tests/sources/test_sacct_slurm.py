@@ -1,0 +1,270 @@
+"""`sacct` text of a real Slurm: 200 jobs of every kind, written in several forms, give the same table."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shlex
+import socket
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hakaru.engine.duckdb import connect
+from hakaru.lake import Lake
+from hakaru.schema import JOBS
+from hakaru.settings import Engine
+from hakaru.sources.ingest import Summary, ingest
+from hakaru.sources.sacct import COMMAND
+
+PARTITIONS = ("normal", "short", "middle", "long")
+COMMON = "State,ExitCode,NNodes,AllocTRES,ReqTRES,NCPUS,ReqMem"
+PEOPLE = "User,Account,Partition,QOS"
+LOCAL = "Submit,Eligible,Start,End,Elapsed,Timelimit,NodeList"
+# what Slurm calls it, and what we do
+STATES = {
+    "PENDING": "pending",
+    "RUNNING": "running",
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "TIMEOUT": "timeout",
+    "CANCELLED": "cancelled",
+    "NODE_FAIL": "node_failed",
+    "REQUEUED": "preempted",
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write the same accounting."""
+
+    command: str
+    options: Mapping[str, str]
+
+
+TOKYO = {"zone": "Asia/Tokyo"}
+FORMS = {
+    "recommended": Form(COMMAND, {}),
+    "epoch, |, name last": Form(COMMAND.replace("--delimiter=$'\\x1f'", ""), {}),
+    "local, name second": Form(
+        f"TZ=Asia/Tokyo sacct -a -D -P -S 2024-01-01 -o JobID,JobName,{PEOPLE},{COMMON},{LOCAL}",
+        TOKYO,
+    ),
+    "local, name first, trailing": Form(
+        f"TZ=Asia/Tokyo sacct -a -D -p -S 2024-01-01 -o JobName,JobID,{LOCAL},{COMMON},{PEOPLE}",
+        TOKYO,
+    ),
+    "local, unit separator, name in the middle": Form(
+        "TZ=Asia/Tokyo sacct -a -D -P --noconvert --delimiter=$'\\x1f' -S 2024-01-01 "
+        f"-o {COMMON},{LOCAL},JobName,JobIDRaw,JobID,{PEOPLE}",
+        TOKYO,
+    ),
+    "jobs only": Form(COMMAND.replace("-a -D", "-a -D -X"), {}),
+}
+
+
+class Slurm:
+    """A cluster of the sandbox, in a folder and on ports of its own."""
+
+    def __init__(self, sandbox: Path, folder: Path, port: int) -> None:
+        self.sandbox = sandbox
+        self.env = {
+            **os.environ,
+            "SLURMBOX_DIR": str(folder / "box"),
+            "SLURMBOX_PORT": str(port),
+            "SLURM_CONF": str(folder / "box" / "etc" / "slurm.conf"),
+        }
+        self.early = folder / "early.txt"
+        self.late = {name: folder / f"{i}.txt" for i, name in enumerate(FORMS)}
+
+    def run(self, command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-c", command], env=self.env, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def manage(self, verb: str) -> None:
+        self.run(f"{shlex.quote(str(self.sandbox / 'slurm-sandbox'))} {verb}")
+
+    def work(self, notes: Path) -> None:
+        """Submit the mix, write the accounting once half-way, then stop the queues and wait."""
+        mix = subprocess.Popen(
+            [self.sandbox / "submit-mix", notes],
+            env=self.env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(15)
+        self.early.write_text(self.run(FORMS["recommended"].command))
+        mix.wait(timeout=150)
+        for name in PARTITIONS:
+            self.run(f"scontrol update partitionname={name} state=down")
+        deadline = time.monotonic() + 60
+        while self._busy() and time.monotonic() < deadline:
+            time.sleep(1)
+
+    def write_forms(self) -> None:
+        """All forms of one moment: written again if a job ended meanwhile."""
+        for _ in range(5):
+            before = self._states()
+            for name, form in FORMS.items():
+                self.late[name].write_text(self.run(form.command))
+            if self._states() == before:
+                return
+        raise AssertionError("the queue does not come to rest")
+
+    def _busy(self) -> bool:
+        return bool(self.run("squeue -h -t R,CG,S -o %j").replace("timeout", "").strip())
+
+    def _states(self) -> str:
+        return self.run("sleep 1; sacct -a -D -P -S 2024-01-01 -o JobID,State,Submit,Start,End")
+
+
+@pytest.fixture(scope="session")
+def slurm(shared: Path) -> Iterator[Slurm]:
+    # munged wants every folder above its socket to be root's and closed or sticky, as /tmp is; and a
+    # socket's path is short. One sandbox at a time: they share the users that jobs run as.
+    with (
+        tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as name,
+        open("/tmp/hakaru-slurm-test.lock", "w") as lock,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = Path(name)
+        folder.chmod(0o755)
+        cluster = Slurm(shared / "sandbox", folder, _free_port())
+        try:
+            cluster.manage("up")
+            cluster.work(folder / "notes")
+            cluster.write_forms()
+            yield cluster
+        finally:
+            cluster.manage("destroy")
+
+
+def _free_port() -> int:
+    """The first of twenty ports that nobody listens on."""
+    for first in range(17200, 18200, 20):
+        if not any(_taken(port) for port in range(first, first + 20)):
+            return first
+    raise AssertionError("no twenty free ports in a row")
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _ingest(path: Path, form: Form, workspace: Path) -> tuple[Summary, list[dict[str, Any]]]:
+    lake = Lake.create(workspace)
+    summary = ingest(lake, [path], "box", options=form.options)
+    return summary, _jobs(lake)
+
+
+def _jobs(lake: Lake) -> list[dict[str, Any]]:
+    con = connect(Engine())
+    rows: list[dict[str, Any]] = lake.read(con, JOBS).to_pylist()
+    con.close()
+    return sorted(rows, key=lambda row: (row["job_id"], row["submitted_at"]))
+
+
+def _told(slurm: Slurm) -> list[tuple[str, str, int]]:
+    """What sacct says of each task, without any name: id, state, GPUs."""
+    text = slurm.run(
+        "SLURM_BITSTR_LEN=0 sacct -a -D -X -n -P -S 2024-01-01 -o JobID,State,AllocTRES,ReqTRES"
+    )
+    told = []
+    for line in text.splitlines():
+        id, state, alloc, req = line.split("|")
+        gpus = re.search(r"gres/gpu=(\d+)", alloc or req)
+        for task in _tasks(id):
+            told.append((task, STATES[state.split()[0]], int(gpus[1]) if gpus else 0))
+    return told
+
+
+def _tasks(id: str) -> list[str]:
+    array = re.fullmatch(r"(\d+)_\[([^%]*)(%\d+)?\]", id)
+    if array is None:
+        return [id]
+    tasks: list[int] = []
+    for part in array[2].split(","):
+        first, last, step = re.fullmatch(r"(\d+)(?:-(\d+))?(?::(\d+))?", part).groups()  # type: ignore[union-attr]
+        tasks += range(int(first), int(last or first) + 1, int(step or 1))
+    return [f"{array[1]}_{task}" for task in tasks]
+
+
+def test_every_form_gives_the_same_jobs(slurm: Slurm, tmp_path: Path) -> None:
+    tables = {}
+    for i, (name, form) in enumerate(FORMS.items()):
+        summary, tables[name] = _ingest(slurm.late[name], form, tmp_path / str(i))
+        assert summary.rejected_by_reason == {}, name
+    first = tables["recommended"]
+    assert len(first) > 190
+    for name, table in tables.items():
+        assert table == first, name
+
+
+def test_jobs_states_and_gpus_are_what_sacct_says(slurm: Slurm, tmp_path: Path) -> None:
+    _, jobs = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "w")
+    told = _told(slurm)
+    assert Counter(id for id, _, _ in told) == Counter(job["job_id"] for job in jobs)
+    found = Counter((job["job_id"], job["state"], job["num_gpus"]) for job in jobs)
+    # the job that runs into its limit may do so between the two commands
+    moving = {job["job_id"] for job in jobs if job["name"] == "timeout"}
+    differ = {id for id, _, _ in (found - Counter(told)) | (Counter(told) - found)}
+    assert differ <= moving
+
+
+def test_the_queue_is_what_squeue_says(slurm: Slurm, tmp_path: Path) -> None:
+    """Slurm records a job when it is first eligible: not one held, or requeued a moment ago."""
+    _, jobs = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "w")
+    queued = slurm.run("squeue -h -r -t PD -o '%i|%r'").splitlines()
+    waiting = {row.split("|")[0] for row in queued if not re.search("JobHeld|BeginTime", row)}
+    assert waiting
+    assert waiting == {job["job_id"] for job in jobs if job["state"] == "pending"}
+
+
+def test_what_was_done_to_the_jobs_is_seen(slurm: Slurm, tmp_path: Path) -> None:
+    _, jobs = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "w")
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for job in jobs:
+        by_name.setdefault(job["name"], []).append(job)
+    assert {"a|b c", "line1\nline2", "学習-é"} <= set(by_name)
+    assert [job["exit_code"] for job in by_name["fail3"]] == [3]
+    assert [job["exit_code"] for job in by_name["killself"]] == [137]
+    assert [job["state"] for job in by_name["requeue"]][:1] == ["preempted"]
+    assert [job["state"] for job in by_name["noderequeue"]][:1] == ["node_failed"]
+    assert {job["job_id"].split("+")[1] for job in by_name["het"]} == {"0", "1"}
+    (refused,) = by_name["toobig"]
+    assert (refused["state"], refused["started_at"], refused["num_gpus"]) == ("failed", None, 9)
+    (queued,) = by_name["cancel-queued"]
+    assert (queued["state"], queued["started_at"], queued["wait_s"]) == ("cancelled", None, None)
+    (suspended,) = by_name["suspend"]
+    span = (suspended["ended_at"] - suspended["started_at"]).total_seconds()
+    assert 3 <= span - suspended["run_s"] <= 8
+    (ddp,) = by_name["ddp16"]
+    assert (ddp["num_gpus"], ddp["num_nodes"], len(ddp["nodes"])) == (16, 2, 2)
+
+
+def test_a_later_ingest_brings_the_earlier_rows_up_to_date(slurm: Slurm, tmp_path: Path) -> None:
+    _, late = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "late")
+    both = Lake.create(tmp_path / "both")
+    first = ingest(both, [slurm.early], "box")
+    second = ingest(both, [slurm.late["recommended"]], "box")
+    assert first.upsert.num_new > 50 and second.upsert.num_updated > 5
+    assert _standing(_jobs(both)) == _standing(late)
+    again = ingest(both, [slurm.early], "box")
+    assert (again.upsert.num_new, again.upsert.num_updated) == (0, 0)
+
+
+def _standing(jobs: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    names = ("job_id", "submitted_at", "state", "num_gpus", "started_at", "ended_at", "run_s")
+    return [tuple(job[name] for name in names) for job in jobs]
