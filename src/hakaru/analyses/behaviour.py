@@ -9,6 +9,14 @@ HAS_WEIGHT = Rule(
     "with a known size and run time, where GPU-hours are counted", "weight IS NOT NULL"
 )
 
+# Numbers stand for groups and users while submissions are put in order: half the work of names.
+PEOPLE = """people AS (
+            SELECT grp, submitter, submitter <> '' AS known, dense_rank() OVER (ORDER BY grp) AS grp_id,
+                   row_number() OVER (ORDER BY grp, submitter) AS user_id
+            FROM (SELECT DISTINCT grp, coalesce(jobs.user, '') AS submitter FROM jobs) AS named
+        ),
+        groups AS (SELECT DISTINCT grp, grp_id FROM people)"""
+
 
 @analysis(
     "interarrivals",
@@ -23,34 +31,21 @@ def interarrivals() -> str:
     A coefficient of variation above 1 is burstier than chance. Jobs without a known user are in the
     first row only. Grouped, a submission is followed by the next one of its own group.
     """
+    submissions = _of_people("known, unix_seconds(submitted_at) AS at_s")
     return f"""
-        WITH seconds AS (
-            SELECT grp, 1 AS scope, CAST(NULL AS STRING) AS submitter,
-                   unix_seconds(submitted_at) AS at_s, count(*) AS num_at
-            FROM jobs GROUP BY grp, unix_seconds(submitted_at)
-            UNION ALL
-            SELECT grp, 2 AS scope, jobs.user AS submitter,
-                   unix_seconds(submitted_at) AS at_s, count(*) AS num_at
-            FROM jobs GROUP BY grp, jobs.user, unix_seconds(submitted_at)
-        ),
+        WITH {PEOPLE},
         gaps AS (
-            SELECT grp, scope, submitter IS NULL AND scope = 2 AS nobody, num_at,
-                   at_s - lag(at_s) OVER (PARTITION BY grp, scope, submitter ORDER BY at_s) AS gap_s
-            FROM seconds
-        ),
-        known AS (
-            SELECT grp, scope, CASE WHEN nobody THEN NULL ELSE gap_s END AS gap_s,
-                   CASE WHEN nobody THEN 0 ELSE num_at - 1 END AS num_zero
-            FROM gaps
-        ),
-        apart AS (
-            SELECT grp, scope, gap_s, count(gap_s) AS num, sum(num_zero) AS num_zero
-            FROM known GROUP BY grp, scope, gap_s
+            SELECT 1 AS scope, grp_id, at_s - lag(at_s) OVER (
+                PARTITION BY grp_id ORDER BY at_s) AS gap_s
+            FROM (SELECT grp_id, unix_seconds(submitted_at) AS at_s
+                  FROM jobs JOIN groups ON jobs.grp = groups.grp) AS anyones
+            UNION ALL
+            SELECT 2 AS scope, grp_id, CASE WHEN known THEN at_s - lag(at_s) OVER (
+                PARTITION BY user_id ORDER BY at_s) END AS gap_s
+            FROM ({submissions}) AS users
         ),
         counts AS (
-            SELECT grp, scope, gap_s, num FROM apart
-            UNION ALL
-            SELECT grp, scope, 0 AS gap_s, sum(num_zero) AS num FROM apart GROUP BY grp, scope
+            SELECT scope, grp_id, gap_s, count(gap_s) AS num FROM gaps GROUP BY scope, grp_id, gap_s
         )
         SELECT grp, CASE scope WHEN 1 THEN 'all' ELSE 'same user' END AS submissions,
                sum(num) AS num_gaps, max(mean_value) AS mean_s, {deviation("gap_s")} AS sd_s,
@@ -58,7 +53,8 @@ def interarrivals() -> str:
                {quantile("gap_s", 0.25)} AS p25_s, {quantile("gap_s", 0.5)} AS median_s,
                {quantile("gap_s", 0.75)} AS p75_s, {quantile("gap_s", 0.9)} AS p90_s,
                sum(CASE WHEN gap_s = 0 THEN num ELSE 0 END) / nullif(sum(num), 0) AS share_zero
-        FROM ({ranked("counts", "grp, scope", "gap_s")}) AS ranked
+        FROM ({ranked("counts", "grp_id, scope", "gap_s")}) AS ranked
+        JOIN groups ON ranked.grp_id = groups.grp_id
         GROUP BY grp, scope ORDER BY grp, scope
     """
 
@@ -79,24 +75,23 @@ def think_time(max_h: float) -> str:
     the pauses from 0 to `max_h`. Of jobs that a user submits in one second, the one that ends last
     comes last. A job whose end is unknown begins no pair. Grouped, the next job is the next of its group.
     """
+    submissions = _of_people(
+        "unix_seconds(submitted_at) AS submitted_s, unix_seconds(ended_at) AS ended_s"
+    )
     most_s = int(max_h * 3600)
     within = f"CASE WHEN pause_s BETWEEN 0 AND {most_s} THEN pause_s END"
     return f"""
-        WITH submissions AS (
-            SELECT grp, jobs.user AS submitter, unix_seconds(submitted_at) AS submitted_s,
-                   unix_seconds(ended_at) AS ended_s
-            FROM jobs
-        ),
+        WITH {PEOPLE},
         pairs AS (
-            SELECT grp, lead(submitted_s) OVER (
-                PARTITION BY grp, submitter ORDER BY submitted_s, ended_s NULLS LAST) - ended_s AS pause_s
-            FROM submissions
+            SELECT grp_id, lead(submitted_s) OVER (
+                PARTITION BY user_id ORDER BY submitted_s, ended_s NULLS LAST) - ended_s AS pause_s
+            FROM ({submissions}) AS submissions
         ),
         counts AS (
-            SELECT grp, {within} AS think_s, count({within}) AS num, count(pause_s) AS num_pairs,
+            SELECT grp_id, {within} AS think_s, count({within}) AS num, count(pause_s) AS num_pairs,
                    count(CASE WHEN pause_s < 0 THEN 1 END) AS num_overlapping,
                    count(CASE WHEN pause_s > {most_s} THEN 1 END) AS num_longer
-            FROM pairs GROUP BY grp, {within}
+            FROM pairs GROUP BY grp_id, {within}
         )
         SELECT grp, sum(num_pairs) AS num_pairs, sum(num) AS num_within,
                sum(num_overlapping) / nullif(sum(num_pairs), 0) AS share_overlapping,
@@ -105,7 +100,8 @@ def think_time(max_h: float) -> str:
                max(mean_value) AS mean_s, {deviation("think_s")} AS sd_s,
                {quantile("think_s", 0.25)} AS p25_s, {quantile("think_s", 0.5)} AS median_s,
                {quantile("think_s", 0.75)} AS p75_s, {quantile("think_s", 0.9)} AS p90_s
-        FROM ({ranked("counts", "grp", "think_s")}) AS ranked
+        FROM ({ranked("counts", "grp_id", "think_s")}) AS ranked
+        JOIN groups ON ranked.grp_id = groups.grp_id
         GROUP BY grp ORDER BY grp
     """
 
@@ -156,3 +152,11 @@ def concentration() -> str:
                    AS share_unknown
         FROM placed GROUP BY grp, scope ORDER BY grp, scope
     """
+
+
+def _of_people(columns: str) -> str:
+    return f"""
+                SELECT grp_id, user_id, {columns}
+                FROM jobs JOIN people ON jobs.grp = people.grp
+                     AND coalesce(jobs.user, '') = people.submitter
+            """

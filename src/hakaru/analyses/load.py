@@ -166,7 +166,7 @@ def _levels(bin: str, width_s: str) -> str:
             SELECT cluster, bin, sum(num_pes * known_s) AS installed_pe_s, sum(known_s) AS known_s
             FROM (SELECT bins.cluster, bin, num_pes, least(to_s, coalesce(until_s, to_s))
                          - greatest(from_s, coalesce(capacity.since_s, from_s)) AS known_s
-                  FROM bins JOIN capacity ON bins.cluster = capacity.cluster) AS overlaps
+                  FROM bins JOIN capacity ON bins.cluster = capacity.cluster) AS shared_time
             WHERE known_s > 0 GROUP BY cluster, bin
         ),
         levels AS (
