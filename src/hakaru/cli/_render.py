@@ -129,8 +129,11 @@ def _plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def to_markdown(result: Result) -> str:
-    body = markdown_table(result.table.column_names, result.rows)
+def to_markdown(result: Result, max_rows: int | None = None) -> str:
+    rows = result.rows[:max_rows]
+    body = markdown_table(result.table.column_names, rows)
+    if len(rows) < result.table.num_rows:
+        body += f"\n\n{result.table.num_rows - len(rows):,} more rows: `hakaru show {result.analysis.id}`"
     left_out = "".join(f"\n{line}  " for line in notes(result))
     return f"### {result.analysis.title}\n\n{body}\n{left_out}\n"
 

@@ -1,0 +1,87 @@
+"""`hakaru demo`: the whole path in a minute, from a synthetic log to the figures and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Result, Session
+
+CLUSTER = "demo"
+HEADLINE = (
+    "num_jobs",
+    "num_users",
+    "share_single_pe",
+    "share_multi_node",
+    "wra_mean",
+    "wra_median",
+    "share_at_max",
+    "run_mean_s",
+    "run_median_s",
+    "share_completed",
+    "spearman_size_run",
+)
+MAX_ROWS = 40
+
+
+@click.command(epilog="Example: hakaru demo --jobs 200000 --folder my-demo")
+@click.option("--jobs", "num_jobs", default=100_000, show_default=True, help="Jobs in the sample.")
+@click.option(
+    "--folder",
+    default="hakaru-demo",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the workspace and the report go.",
+)
+def command(num_jobs: int, folder: Path) -> None:
+    """Make a synthetic cluster, analyse it, and set it beside the cluster that it imitates."""
+    from hakaru.analyses import open_session
+    from hakaru.cli.synth import generate_with_progress, print_generated
+    from hakaru.lake import Lake
+    from hakaru.sources.synth import Synth
+
+    lake = Lake.create(folder)
+    spec = Synth(num_jobs=num_jobs, cluster=CLUSTER, samples_days=1)
+    print_generated(generate_with_progress(lake, spec), folder)
+    with open_session(lake) as session:
+        _print_headline(session)
+        report = write_report(_run_all(session), folder / "report.md")
+    click.echo(f"Every analysis, {num_jobs:,} synthetic jobs: {report.resolve()}")
+    click.echo("Next, your own log:  hakaru show walltime --from LOGFILE")
+    click.echo("             or:     hakaru ingest LOGFILE --cluster NAME && hakaru compare NAME")
+
+
+def write_report(results: Sequence[Result], path: Path) -> Path:
+    """All results as one Markdown page, each with its question and what was left out."""
+    from hakaru.cli._render import to_markdown
+
+    first = results[0]
+    marks = " (SYNTHETIC data)" if first.synthetic else ""
+    parts = [f"# {', '.join(first.selection.clusters)}{marks}\n"]
+    for result in results:
+        parts.append(f"*{result.analysis.answers}*\n\n{to_markdown(result, MAX_ROWS)}")
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def _run_all(session: Session) -> list[Result]:
+    from hakaru.analyses import load_all
+
+    return [session.run(analysis) for analysis in load_all()]
+
+
+def _print_headline(session: Session) -> None:
+    from hakaru.analyses import Selection
+    from hakaru.cli._comparison import compare
+    from hakaru.cli._side_by_side import write
+    from hakaru.reference.metrics import find_metrics
+    from hakaru.reference.published import find_clusters
+
+    comparison = compare(
+        session, [CLUSTER], find_metrics(HEADLINE), find_clusters(["AAIC"]), Selection()
+    )
+    write(comparison, "table", None)
