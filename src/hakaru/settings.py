@@ -5,6 +5,7 @@ What a source's header says of a cluster has the same shape; `hakaru.toml` has t
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from hakaru.errors import SettingsError
 
 FILE_NAME = "hakaru.toml"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MEMORY = re.compile(r"\d+(\.\d+)?\s*(MB|GB|MiB|GiB)")
+MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|MiB|GiB)")
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ def load(workspace: Path, facts: Mapping[str, Mapping[str, Any]] | None = None) 
             raw = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"{path}: not valid TOML: {error}") from None
+        except OSError as error:
+            raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     return parse(raw, facts or {}, where=str(path))
 
 
@@ -145,8 +148,9 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
         working_hours=check.value(raw, "working_hours", where, _hours) or Cluster.working_hours,
         nodes=check.value(raw, "nodes", where, lambda v: _capacities(v, zone)) or (),
         queues={
-            queue: _queue(check, f"{where}.queues.{queue}", check.table(queues, queue, where))
+            queue: _queue(check, at, check.table(queues, queue, at))
             for queue in queues
+            for at in [f"{where}.queues.{queue}"]
         },
     )
 
@@ -206,7 +210,8 @@ def _positive(value: Any) -> int:
 
 
 def _positive_number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < math.inf:
         raise ValueError(f"expected a number above 0, found {value!r}")
     return float(value)
 
@@ -218,9 +223,10 @@ def _text(value: Any) -> str:
 
 
 def _memory(value: Any) -> str:
-    if not isinstance(value, str) or not MEMORY.fullmatch(value):
+    found = MEMORY.fullmatch(value) if isinstance(value, str) else None
+    if found is None or float(found.group(1)) <= 0:
         raise ValueError(f'expected a size such as "2GB", found {value!r}')
-    return value
+    return str(value)
 
 
 def _zone(value: Any) -> str:
@@ -264,7 +270,10 @@ def _moment(value: Any, zone: str) -> datetime | None:
     if value is None:
         return None
     if isinstance(value, str):
-        value = datetime.fromisoformat(value)
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError(f"expected a date such as 2018-01-01, found {value!r}") from None
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 EXAMPLE = "e.g. \"num_gpus >= 8 AND queue IN ('normal', 'long') AND run_s > 3600\""
 MAX_LENGTH = 4000
 MAX_NODES = 400
+MAX_WHOLE = 2**63 - 1
+FIRST_YEAR, LAST_YEAR = 1900, 9000
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,9 @@ def parse_where(text: str, table: str, columns: Mapping[str, Type], zone: str = 
     if where is None or {name for name, part in parts.items() if part} - {"expressions", "where"}:
         raise FilterError(f"the filter {text!r} is not one condition; {EXAMPLE}")
     if sum(1 for _ in where.walk()) > MAX_NODES:
-        raise FilterError("the filter has too many parts")
+        raise FilterError(
+            f"the filter has more than {MAX_NODES} parts (columns, values and words); make it shorter"
+        )
     writer = _Writer(table, columns, ZoneInfo(zone))
     sql = writer.condition(where.this)
     return Condition(f"({sql})", tuple(writer.values))
@@ -67,6 +71,20 @@ def parse_where(text: str, table: str, columns: Mapping[str, Type], zone: str = 
 
 def parse_moment(text: str, zone: str) -> datetime:
     """A date or time; without an offset it is in the site's zone."""
+    return _bounded(text, _local(text, zone))
+
+
+def end_of(text: str, zone: str) -> datetime:
+    """A bare date means the whole day, so `--until 2018-12-31` includes the 31st."""
+    moment = _local(text, zone)
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return _bounded(text, moment)
+    return _bounded(text, moment, timedelta(days=1))
+
+
+def _local(text: str, zone: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -76,10 +94,11 @@ def parse_moment(text: str, zone: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
 
 
-def end_of(text: str, zone: str) -> datetime:
-    """A bare date means the whole day, so `--until 2018-12-31` includes the 31st."""
-    moment = parse_moment(text, zone)
-    return moment + timedelta(days=1) if len(text) == len("2018-12-31") else moment
+def _bounded(text: str, moment: datetime, more: timedelta = timedelta(0)) -> datetime:
+    """In UTC, which both engines take alike; the calendar's own ends have no neighbours to compare."""
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise FilterError(f"{text!r} is not between the years {FIRST_YEAR} and {LAST_YEAR}")
+    return (moment + more).astimezone(UTC)
 
 
 @dataclass
@@ -128,6 +147,8 @@ class _Writer:
         column, kind = self._column(node.left)
         if sign == "LIKE" and kind != "string":
             raise FilterError(f"LIKE needs a text column, and {column} is a {kind}")
+        if sign == "LIKE" and "\\" in node.right.name:
+            raise FilterError(f"{node.sql()!r}: a backslash cannot be part of a LIKE pattern")
         return f"{column} {sign} {self._value(node.right, kind, column)}"
 
     def _is_null(self, node: exp.Is) -> str:
@@ -174,6 +195,14 @@ class _Writer:
             if kind == "string" and leaf.is_string:
                 return str(leaf.this)
             if kind in ("bigint", "double") and not leaf.is_string:
-                number = float(leaf.this)
-                return -number if negative else number
+                return _number(leaf.this, negative, column)
         raise FilterError(f"{column} is a {kind} and cannot be compared with {node.sql()}")
+
+
+def _number(text: str, negative: bool, column: str) -> float | int:
+    """A whole number stays one, so that large ones are compared exactly."""
+    whole = text.isascii() and text.isdigit()
+    number = int(text) if whole else float(text)
+    if abs(number) > MAX_WHOLE:
+        raise FilterError(f"{column}: the number {text[:40]} is too large")
+    return -number if negative else number
