@@ -47,7 +47,7 @@ def test_many_clusters_are_there() -> None:
     wanted = {"Kraken", "Helios", "Helios-Venus", "Philly", "PAI", "Acme-Seren", "Acme-Kalos"}
     wanted |= {"MIT Supercloud", "Mira", "Tianhe-1A", "RICC", "AAIC", "KISTI Neuron"}
     assert wanted <= set(published_clusters())
-    assert len(load_published()) == 209
+    assert len(load_published()) == 222
 
 
 def test_figures_as_the_sources_print_them() -> None:
@@ -74,6 +74,8 @@ def test_each_value_is_in_the_collected_facts(shared: Path) -> None:
                 _numbers(row["value"] + " " + row["unit"])
             )
     for figure in load_published():
+        if figure.source.startswith("Takizawa"):
+            continue  # the paper itself, which test_reproduce checks against its log
         minutes = (figure.cluster, figure.metric) in MINUTES
         value = figure.value / 60 if minutes else figure.value
         near = [number for number in facts[figure.cluster] if abs(number - value) < 1e-9]

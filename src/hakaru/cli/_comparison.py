@@ -11,7 +11,7 @@ from hakaru.reference.metrics import Cell, Metric, read
 from hakaru.reference.published import Published, first_of_each, without_parts
 
 if TYPE_CHECKING:
-    from hakaru.analyses._run import Session
+    from hakaru.analyses import Session
 
 Key = tuple[str, str | None, float | None, tuple[str, ...]]
 ACROSS_LOGS = "ids are numbered anew in every log file, so they cannot be counted across files"

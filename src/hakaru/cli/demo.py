@@ -20,10 +20,11 @@ HEADLINE = (
     "wra_mean",
     "wra_median",
     "share_at_max",
-    "run_mean_s",
-    "run_median_s",
+    "run_mean_completed_s",
+    "run_median_completed_s",
     "share_completed",
     "spearman_size_run",
+    "logpearson_size_run",
 )
 MAX_ROWS = 40
 
