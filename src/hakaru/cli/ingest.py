@@ -25,7 +25,8 @@ def _complete_formats(ctx: click.Context, param: click.Parameter, start: str) ->
 
 @click.command(
     epilog="Examples: hakaru ingest aaicwl-*.csv.gz --cluster aaic   |   "
-    "sacct -a -P -D -o ALL | hakaru ingest - --cluster mine --zone Asia/Tokyo"
+    "hakaru ingest jobs.txt --cluster mine --zone Asia/Tokyo   |   sacct … | hakaru ingest - --cluster mine "
+    "(README.md has the whole sacct command)"
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--cluster", help="Name of the cluster; else it is taken from the files' names.")
