@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from duckdb import DuckDBPyConnection
 
-FILE_BYTES = 64_000_000
+FILE_BYTES = 16_000_000  # a million jobs or more; one changed row writes its file anew
 # delta-rs decodes `%20` in a local path as if it were a URL, and takes a backslash for a slash
 UNFIT_PATH = re.compile(r"%[0-9A-Fa-f]{2}|\\")
 
