@@ -6,7 +6,8 @@ A query sees these tables and nothing else:
             of `--by`, else 'all'), `weight` (1.0, or the job's GPU-hours), `num_pes` (GPUs or, on a
             machine without them, processors), `pe_hours`, `parallelism` (single-pe, single-node,
             multi-node, unknown-nodes), `submitted_local` and `ended_local` (the site's clock),
-            `quarter` (2018Q1) and, cheaper to group by, `quarter_number` and `ended_quarter_number`.
+            `quarter` (2018Q1) and, cheaper to group by, `class_number`, `quarter_number` and
+            `ended_quarter_number`, which `_site.py` names.
 `queues`    `cluster, queue, max_requested_s`: the queues' limits as far as they are known.
 `capacity`  `cluster, since_s, until_s, num_pes`: the size of the machine over time, where known.
 `sites`     `cluster, zone`.

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+CLASSES = ("single-pe", "single-node", "multi-node", "unknown-nodes")
+CLASS_NUMBER = (
+    "CASE WHEN num_pes = 1 THEN 1 WHEN span_nodes = 1 THEN 2 WHEN span_nodes > 1 THEN 3 "
+    "WHEN num_pes > 1 THEN 4 END"
+)
+
+
 @dataclass(frozen=True)
 class Site:
     """The chosen clusters, each with its settings and the unit of its jobs' size (gpu or cpu).
@@ -37,10 +44,8 @@ class Site:
         return f"""
             SELECT sized.*, {grp} AS grp, {weight} AS weight FROM (
                 SELECT placed.*, num_pes * run_s / 3600 AS pe_hours,
-                       CASE WHEN num_pes = 1 THEN 'single-pe'
-                            WHEN span_nodes > 1 THEN 'multi-node'
-                            WHEN span_nodes = 1 THEN 'single-node'
-                            WHEN num_pes > 1 THEN 'unknown-nodes' END AS parallelism,
+                       CASE WHEN num_pes >= 1 THEN {class_name(CLASS_NUMBER)} END AS parallelism,
+                       {CLASS_NUMBER} AS class_number,
                        {quarter_name(_quarter_number("submitted_local"))} AS quarter,
                        {_quarter_number("submitted_local")} AS quarter_number,
                        {_quarter_number("ended_local")} AS ended_quarter_number
@@ -127,6 +132,12 @@ class Site:
         kinds = {"since_s": pa.float64(), "until_s": pa.float64()}
         row = {"since_s": _seconds(since), "until_s": _seconds(until)}
         return pa.Table.from_pylist([row], schema=pa.schema(kinds))
+
+
+def class_name(number: str) -> str:
+    """SQL for the name of a class of parallelism; null, a row over all classes, is `all`."""
+    names = " ".join(f"WHEN {i} THEN '{name}'" for i, name in enumerate(CLASSES, 1))
+    return f"CASE ({number}) {names} ELSE 'all' END"
 
 
 def quarter_name(number: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_SIZE, Rule, analysis
-from hakaru.analyses._site import quarter_name
+from hakaru.analyses._site import class_name, quarter_name
 from hakaru.analyses.overview import SHARE
 
-ORDER = "CASE parallelism WHEN 'single-pe' THEN 1 WHEN 'single-node' THEN 2 WHEN 'multi-node' THEN 3 END"
-ON_ONE_NODE = Rule("with several GPUs on one node", "parallelism = 'single-node'")
-ON_SEVERAL_NODES = Rule("on several nodes", "parallelism = 'multi-node'")
+ON_ONE_NODE = Rule("with several GPUs on one node", "class_number = 2")
+ON_SEVERAL_NODES = Rule("on several nodes", "class_number = 3")
 
 
 @analysis(
@@ -23,8 +22,9 @@ ON_SEVERAL_NODES = Rule("on several nodes", "parallelism = 'multi-node'")
 def parallelism() -> str:
     """Jobs on a single GPU, on several GPUs of one node, and on several nodes."""
     return f"""
-        SELECT grp, parallelism, count(*) AS num_jobs, sum(pe_hours) AS pe_hours, {SHARE}
-        FROM jobs GROUP BY grp, parallelism ORDER BY grp, {ORDER}
+        SELECT grp, {class_name("class_number")} AS parallelism, count(*) AS num_jobs,
+               sum(pe_hours) AS pe_hours, {SHARE}
+        FROM jobs GROUP BY grp, class_number ORDER BY grp, class_number
     """
 
 
@@ -68,10 +68,12 @@ def gpus_multi_node() -> str:
 def parallelism_by_quarter() -> str:
     """Jobs of each class of parallelism in each quarter, and the class' share of the quarter."""
     return f"""
-        SELECT grp, {quarter_name("quarter_number")} AS quarter, parallelism,
-               count(*) AS num_jobs, sum(pe_hours) AS pe_hours,
+        SELECT grp, {quarter_name("quarter_number")} AS quarter,
+               {class_name("class_number")} AS parallelism, count(*) AS num_jobs,
+               sum(pe_hours) AS pe_hours,
                sum(weight) / sum(sum(weight)) OVER (PARTITION BY grp, quarter_number) AS share
-        FROM jobs GROUP BY grp, quarter_number, parallelism ORDER BY grp, quarter_number, {ORDER}
+        FROM jobs GROUP BY grp, quarter_number, class_number
+        ORDER BY grp, quarter_number, class_number
     """
 
 

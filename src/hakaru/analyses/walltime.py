@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_RUN, HAS_SIZE, Param, analysis
+from hakaru.analyses._site import class_name
 
 SECTION = "AAIC Table 3 and section 5.3"
 STEPS_PER_DECADE = 20
@@ -25,16 +26,14 @@ STEPS_PER_DECADE = 20
 def walltime(short_h: float, long_h: float) -> str:
     """Mean, spread, median and range of run time, for all jobs and each class of parallelism."""
     return f"""
-        SELECT grp, CASE grouping(parallelism) WHEN 1 THEN 'all' ELSE parallelism END AS class,
-               count(*) AS num_jobs,
+        SELECT grp, {class_name("class_number")} AS class, count(*) AS num_jobs,
                avg(run_s) / 3600 AS mean_h, stddev_samp(run_s) / 3600 AS sd_h,
                percentile(run_s, 0.5) / 3600 AS median_h,
                min(run_s) / 3600 AS min_h, max(run_s) / 3600 AS max_h,
                avg(CASE WHEN run_s <= {short_h} * 3600 THEN 1e0 ELSE 0e0 END) AS share_short,
                avg(CASE WHEN run_s >= {long_h} * 3600 THEN 1e0 ELSE 0e0 END) AS share_long
         FROM jobs
-        GROUP BY GROUPING SETS ((grp), (grp, parallelism))
-        ORDER BY grp, {_order("class")}
+        GROUP BY GROUPING SETS ((grp), (grp, class_number)) ORDER BY grp, coalesce(class_number, 0)
     """
 
 
@@ -52,18 +51,18 @@ def walltime_cdf() -> str:
     """Share of jobs (or of GPU-hours) that ran for at most so long, at twenty steps a decade."""
     return f"""
         WITH stepped AS (
-            SELECT grp, parallelism, weight,
+            SELECT grp, class_number, weight,
                    CAST(ceil(log10(greatest(run_s, 1e0)) * {STEPS_PER_DECADE}) AS BIGINT) AS step
             FROM jobs
         ), classed AS (
-            SELECT grp, CASE grouping(parallelism) WHEN 1 THEN 'all' ELSE parallelism END AS class,
-                   step, count(*) AS num_jobs, sum(weight) AS weight
-            FROM stepped GROUP BY GROUPING SETS ((grp, step), (grp, parallelism, step))
+            SELECT grp, class_number, step, count(*) AS num_jobs, sum(weight) AS weight
+            FROM stepped GROUP BY GROUPING SETS ((grp, step), (grp, class_number, step))
         )
-        SELECT grp, class, power(1e1, step / {STEPS_PER_DECADE}e0) / 3600 AS run_h, num_jobs,
-               sum(weight) OVER (PARTITION BY grp, class ORDER BY step)
-                   / sum(weight) OVER (PARTITION BY grp, class) AS share
-        FROM classed ORDER BY grp, {_order("class")}, step
+        SELECT grp, {class_name("class_number")} AS class,
+               power(1e1, step / {STEPS_PER_DECADE}e0) / 3600 AS run_h, num_jobs,
+               sum(weight) OVER (PARTITION BY grp, class_number ORDER BY step)
+                   / sum(weight) OVER (PARTITION BY grp, class_number) AS share
+        FROM classed ORDER BY grp, coalesce(class_number, 0), step
     """
 
 
@@ -116,10 +115,7 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
             WHERE (place * step + draw) % num_pool < {sample}
         ), ranked AS (
             SELECT grp, draw, num_pes, run_s,
-                   rank() OVER (PARTITION BY grp, draw ORDER BY num_pes)
-                   + (count(*) OVER (PARTITION BY grp, draw, num_pes) - 1) / 2e0 AS size_rank,
-                   rank() OVER (PARTITION BY grp, draw ORDER BY run_s)
-                   + (count(*) OVER (PARTITION BY grp, draw, run_s) - 1) / 2e0 AS run_rank
+                   {_mid_rank("num_pes")} AS size_rank, {_mid_rank("run_s")} AS run_rank
             FROM drawn
         ), measured AS (
             SELECT grp, draw, count(*) AS num_jobs, corr(size_rank, run_rank) AS spearman,
@@ -141,6 +137,12 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
     """
 
 
+def _mid_rank(column: str) -> str:
+    """The rank among a draw's jobs; equal values share the middle of the first and the last rank."""
+    window = f"OVER (PARTITION BY grp, draw ORDER BY {column})"
+    return f"(rank() {window} + count(*) {window}) / 2e0"
+
+
 def _primes(count: int) -> list[int]:
     """Primes above any pool's size: i -> (i × prime + b) mod size then visits each place once."""
     return [_next_prime(1_000_003 + 104_729 * draw) for draw in range(count)]
@@ -151,7 +153,3 @@ def _next_prime(number: int) -> int:
     while not all(number % divisor for divisor in range(3, int(number**0.5) + 1, 2)):
         number += 2
     return number
-
-
-def _order(column: str) -> str:
-    return f"CASE {column} WHEN 'all' THEN 0 WHEN 'single-pe' THEN 1 WHEN 'single-node' THEN 2 ELSE 3 END"
