@@ -7,6 +7,7 @@ columns are others, or in another order, is refused with what was seen; a single
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -51,6 +52,7 @@ SAMPLED_LINES = 1000
 LARGEST = 1e10
 
 HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
+FACTS_NOTE = "hakaru.facts "
 KNOWN_KEYS = {"unixstarttime", "maxprocs", "maxnodes", "maxjobs", "maxrecords", "timezonestring"}
 # "Queue: 0  interactive  interactive jobs", and as Gaia's log has it "Queue: 1 - Normal jobs queue - ..."
 QUEUE = re.compile(r"(\d+)(?:\s+-\s+(?P<phrase>.+?)(?:\s+-\s.*)?|\s+(?P<word>\S+).*)?")
@@ -65,6 +67,11 @@ class Header:
     max_procs: int | None = None
     max_nodes: int | None = None
     queues: Mapping[int, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def synthetic(self) -> bool:
+        return any(note.lower().startswith("synthetic") for note in self.notes)
 
     def facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"unit": "cpu"}
@@ -75,7 +82,18 @@ class Header:
             # Gaia's 2004 processors on 151 nodes are nodes of several kinds: no one number is true
             if self.max_procs and self.max_procs % self.max_nodes == 0:
                 facts["cpus_per_node"] = self.max_procs // self.max_nodes
-        return facts
+        return facts | self._noted_facts()
+
+    def _noted_facts(self) -> dict[str, Any]:
+        """What Hakaru's own export notes beyond the standard's fields, such as the queues' limits."""
+        for note in self.notes:
+            if note.startswith(FACTS_NOTE):
+                try:
+                    noted = json.loads(note.removeprefix(FACTS_NOTE))
+                except ValueError:
+                    continue
+                return noted if isinstance(noted, dict) else {}
+        return {}
 
 
 @source("swf", title="Standard Workload Format (.swf, .swf.gz)")
@@ -97,7 +115,7 @@ class Swf:
     ) -> Records:
         header = parse_header(head(path))
         _refuse_other_layouts(con, path, header)
-        return Records(sql=_query(path, header), facts=header.facts())
+        return Records(sql=_query(path, header), facts=header.facts(), synthetic=header.synthetic)
 
 
 def parse_header(text: str) -> Header:
@@ -112,6 +130,7 @@ def parse_header(text: str) -> Header:
         max_procs=_count(last.get("maxprocs", "")),
         max_nodes=_count(last.get("maxnodes", "")),
         queues=_queue_names([value for key, value in found if key == "queue"]),
+        notes=tuple(value for key, value in found if key == "note"),
     )
 
 

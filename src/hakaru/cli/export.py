@@ -1,0 +1,160 @@
+"""`hakaru export`: the jobs of a cluster in a format that others read, under their names or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hakaru.cli._options import cluster_option, data_options, open_lake
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Analysis
+    from hakaru.export import Disguise, Export, Site
+
+
+@click.command(
+    epilog="Examples: hakaru export -o out --format swf --cluster aaic   |   "
+    "hakaru export -o jobs.parquet --format parquet --anonymise --salt-file salt.txt --shift-times 364"
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Folder, or a file with the format's ending.",
+)
+@click.option("--format", "format", required=True, type=click.Choice(["aaic", "swf", "parquet"]))
+@data_options
+@cluster_option
+@click.option("--where", help="Condition on columns, e.g. \"num_gpus >= 8 AND queue = 'long'\".")
+@click.option("--since", metavar="DATE", help="Submitted on or after, in the site's zone.")
+@click.option("--until", metavar="DATE", help="Submitted on or before (a date) or before (a time).")
+@click.option("--anonymise", is_flag=True, help="Pseudonyms for names and ids; no free text.")
+@click.option(
+    "--salt", metavar="TEXT", help="Secret: the same salt gives the same pseudonyms again."
+)
+@click.option(
+    "--salt-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File with the salt, so that no list of processes shows it.",
+)
+@click.option(
+    "--shift-times", metavar="DAYS|random", help="Move all times by whole weeks, e.g. 364."
+)
+@click.option("--overwrite", is_flag=True, help="Replace files that are there already.")
+def command(
+    output: Path,
+    format: str,
+    workspace: Path,
+    logs: tuple[str, ...],
+    log_format: str | None,
+    cluster: tuple[str, ...],
+    where: str | None,
+    since: str | None,
+    until: str | None,
+    anonymise: bool,
+    salt: str | None,
+    salt_file: Path | None,
+    shift_times: str | None,
+    overwrite: bool,
+) -> None:
+    """Write jobs as AAIC's CSV, SWF or Parquet, with a manifest of what was removed.
+
+    Without a salt, a random one makes the pseudonyms and is not kept.
+    """
+    from hakaru.analyses import Selection, open_session
+    from hakaru.engine.duckdb import DuckDBEngine
+    from hakaru.export import export
+
+    disguise = _disguise(anonymise, salt, salt_file, shift_times)
+    chosen = Selection(clusters=cluster, where=where, since=since, until=until)
+    filters = {"where": where, "since": since, "until": until}
+    with open_lake(workspace, logs, log_format) as lake, open_session(lake) as session:
+        found = session.run(_every_job(), chosen)
+        assert isinstance(session.engine, DuckDBEngine)
+        done = export(
+            session.engine.connection,
+            "jobs",
+            _site(session, found.selection.clusters[0]),
+            format,
+            output,
+            disguise=disguise,
+            filters={name: text for name, text in filters.items() if text},
+            overwrite=overwrite,
+        )
+    _print_done(done, disguise)
+
+
+def _every_job() -> Analysis:
+    """The selection alone, through the machinery of the analyses: it defines the view `jobs`."""
+    from hakaru.analyses import Analysis
+
+    return Analysis(
+        id="export",
+        title="Jobs to export",
+        answers="Which jobs are exported?",
+        figure="",
+        subject="export",
+        query=lambda: "SELECT count(*) AS num_jobs FROM jobs",
+        description="",
+        groups=False,
+    )
+
+
+def _site(session: Any, cluster: str) -> Site:
+    from hakaru.export import Site
+
+    return Site(
+        name=cluster,
+        unit=session.unit(cluster),
+        settings=session.settings.cluster(cluster),
+        synthetic=cluster in session.synthetic,
+    )
+
+
+def _disguise(
+    anonymise: bool, salt: str | None, salt_file: Path | None, shift: str | None
+) -> Disguise | None:
+    from hakaru.export import make_disguise
+
+    given = {"--salt": salt, "--salt-file": salt_file, "--shift-times": shift}
+    if not anonymise:
+        for name, value in given.items():
+            if value is not None:
+                raise HakaruError(f"{name} needs --anonymise")
+        return None
+    if salt is not None and salt_file is not None:
+        raise HakaruError("give --salt or --salt-file, not both")
+    if salt_file is not None:
+        try:
+            salt = salt_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise HakaruError(f"{salt_file}: the salt cannot be read: {error}") from None
+    return make_disguise(salt, shift)
+
+
+def _print_done(done: Export, disguise: Disguise | None) -> None:
+    told = done.manifest
+    files = str(done.files[0]) if len(done.files) == 1 else f"{len(done.files)} files"
+    where = "" if len(done.files) == 1 else f" in {done.manifest_path.parent}"
+    synthetic = " (SYNTHETIC data)" if told["synthetic"] else ""
+    click.echo(
+        f"{told['clusters'][0]}{synthetic}: wrote {told['num_jobs_written']:,} of "
+        f"{told['num_jobs_selected']:,} jobs as {told['format']} to {files}{where}"
+    )
+    for reason, count in told["left_out"].items():
+        click.echo(f"  left out {count:,}: {reason}")
+    for what, count in told["changed"].items():
+        click.echo(f"  changed {count:,}: {what}")
+    for title, columns in told["columns"].items():
+        if columns:
+            click.echo(f"  columns {title.replace('_', ' ')}: {', '.join(columns)}")
+    if disguise:
+        click.echo(f"  the salt is {told['anonymised']['salt']}")
+        click.echo(f"  times are {told['times']}")
+    if not told["settings_in_files"]:
+        click.echo("  the files hold no settings (zone, nodes, limits): the manifest has them")
+    click.echo(f"  manifest {done.manifest_path}")

@@ -1,0 +1,148 @@
+"""Pseudonyms: none of the names leaves, the same salt gives the same ones, and times move by whole weeks."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.export import make_disguise
+from hakaru.lake import Lake
+from tests.conftest import job, utc
+from tests.export._roundtrip import SECRETS, all_bytes, export, hakaru, small_lake
+
+SALT = "a salt of some length"
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return rows
+
+
+def pseudonym(kind: str, name: str) -> str:
+    key = hashlib.pbkdf2_hmac("sha256", SALT.encode(), b"hakaru export", 200_000)
+    return kind + hmac.digest(key, f"{kind}:{name}".encode(), "sha256").hex()[:16]
+
+
+@pytest.mark.parametrize("format", ["aaic", "swf", "parquet"])
+def test_no_name_occurs_anywhere_in_the_export(format: str, tmp_path: Path) -> None:
+    lake = small_lake(tmp_path / "lake")
+    export(lake, tmp_path / "plain", "parquet")
+    held = all_bytes(tmp_path / "plain")
+    assert all(secret.encode() in held for secret in SECRETS)  # the search would find them
+    where = "name LIKE 'secret-name%' OR user IN ('anneliese', 'bo-tanaka')"
+    options = ("--anonymise", "--salt", SALT, "--shift-times", "364", "--where", where)
+    manifest = export(lake, tmp_path / "out", format, *options)
+    held = all_bytes(tmp_path / "out")
+    for secret in (*SECRETS, SALT):
+        assert secret.encode() not in held, secret
+    assert "364" not in json.dumps({key: manifest[key] for key in manifest if key != "files"})
+    assert manifest["filters"] == "not told, as they may name someone"
+
+
+def test_pseudonyms_are_hmacs_of_the_names(tmp_path: Path) -> None:
+    lake = small_lake(tmp_path / "lake")
+    export(lake, tmp_path / "a.parquet", "parquet", "--anonymise", "--salt", SALT)
+    rows = rows_of(tmp_path / "a.parquet")
+    one = next(row for row in rows if row["job_id"] == pseudonym("j", "1"))
+    assert one["user"] == pseudonym("u", "anneliese")
+    assert one["account"] == pseudonym("g", "chem-lab")
+    assert one["qos"] == pseudonym("q", "vip-qos")
+    assert one["nodes"] == [pseudonym("n", "gpunode01")]
+    assert one["gpu_ids"] == [pseudonym("n", "gpunode01") + index for index in (":0", ":3")]
+    assert (one["name"], one["modules"], one["application"]) == (None, None, "pytorch")
+    assert (one["queue"], one["state"], one["num_gpus"]) == ("normal", "completed", 2)
+    fifth = next(row for row in rows if row["job_id"] == pseudonym("j", "5"))
+    assert fifth["gpu_ids"] == [pseudonym("d", "GPU-8f3a-0001")]
+    arrays = [row["array_id"] for row in rows if row["array_id"]]
+    assert arrays == [pseudonym("a", "77")] * 2
+
+
+def test_the_same_salt_links_exports_and_no_salt_does_not(tmp_path: Path) -> None:
+    lake = small_lake(tmp_path / "lake")
+    (tmp_path / "salt.txt").write_text(SALT + "\n")
+    variants = {
+        "whole": ("--salt", SALT),
+        "part": ("--salt-file", tmp_path / "salt.txt", "--since", "2018-04-01"),
+        "random": (),
+        "again": (),
+    }
+    users = {}
+    for name, options in variants.items():
+        export(lake, tmp_path / f"{name}.parquet", "parquet", "--anonymise", *options)
+        users[name] = {row["user"] for row in rows_of(tmp_path / f"{name}.parquet")}
+    assert (
+        users["whole"] == users["part"] == {pseudonym("u", u) for u in ("anneliese", "bo-tanaka")}
+    )
+    assert users["random"].isdisjoint(users["again"] | users["whole"])
+    told = json.loads((tmp_path / "random.manifest.json").read_text())
+    assert told["anonymised"]["salt"].startswith("random and not kept")
+
+
+def test_ids_of_a_log_keep_their_two_parts(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
+    lake = lake_of([job("a/7"), job("b/7"), job("a/8")])
+    export(lake, tmp_path / "x.parquet", "parquet", "--anonymise", "--salt", SALT)
+    ids = {row["job_id"] for row in rows_of(tmp_path / "x.parquet")}
+    pairs = (("a", "a/7"), ("b", "b/7"), ("a", "a/8"))
+    assert ids == {f"{pseudonym('x', log)}/{pseudonym('j', id)}" for log, id in pairs}
+
+
+def test_times_move_on_the_sites_clock(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
+    """18 weeks on from 10:00 in New York's winter (UTC-5) it is 10:00 in its summer (UTC-4)."""
+    times = {"submitted_at": utc("2018-01-01T15:00:00"), "eligible_at": utc("2018-01-01T15:00:03")}
+    times |= {"started_at": utc("2018-01-01T15:00:10"), "ended_at": utc("2018-01-01T16:00:10")}
+    facts = '{"zone": "America/New_York", "nodes": [{"since": "2018-01-01", "count": 2}]}'
+    lake = lake_of([job(1, **times)], facts)
+    options = ("--anonymise", "--shift-times", "126")
+    manifest = export(lake, tmp_path / "x.parquet", "parquet", *options)
+    (row,) = rows_of(tmp_path / "x.parquet")
+    assert [row[name] for name in times] == [
+        utc("2018-05-07T14:00:00"),
+        utc("2018-05-07T14:00:03"),
+        utc("2018-05-07T14:00:10"),
+        utc("2018-05-07T15:00:10"),
+    ]
+    assert (row["wait_s"], row["run_s"]) == (10.0, 3600.0)
+    assert manifest["settings"]["nodes"] == [{"since": "2018-05-07T00:00:00-04:00", "count": 2}]
+    assert "126" not in json.dumps(manifest["times"])
+
+
+def test_a_random_shift_is_whole_weeks_and_follows_the_salt() -> None:
+    days = make_disguise(SALT, "random").shift_days
+    assert days % 7 == 0
+    assert 7 <= days <= 3640
+    assert make_disguise(SALT, "random").shift_days == days
+    assert len({make_disguise(None, "random").shift_days for _ in range(20)}) > 1
+
+
+@pytest.mark.parametrize("shift", ["10", "0", "soon", "7.0", "70000"])
+def test_a_shift_that_is_not_whole_weeks_is_refused(shift: str) -> None:
+    with pytest.raises(HakaruError, match="whole weeks in days such as 364"):
+        make_disguise(SALT, shift)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--salt", SALT), "--salt needs --anonymise"),
+        (("--shift-times", "7"), "--shift-times needs --anonymise"),
+        (("--anonymise", "--salt", "short"), "has 5 characters; it needs at least 8"),
+        (("--anonymise", "--salt", SALT, "--salt-file", "x"), "not both"),
+        (("--anonymise", "--salt-file", "no-such-file"), "no-such-file: the salt cannot be read"),
+        (("--anonymise", "--shift-times", "-36470"), "before 1970"),
+    ],
+)
+def test_wrong_options(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    lake = small_lake(tmp_path / "lake")
+    command = ("export", "-w", lake.workspace, "-o", tmp_path / "out", "--format", "swf", *options)
+    result = hakaru(*command)
+    assert result.exit_code == 1
+    assert message in result.output
+    assert not (tmp_path / "out" / "manifest.json").exists()
