@@ -44,7 +44,6 @@ def request_accuracy_by_quarter() -> str:
 
 def _statistics(keys: list[str]) -> str:
     listed = ", ".join(keys)
-    quartiles = "percentile(accuracy, array(0.25, 0.5, 0.75))"
     shown = listed.replace("quarter_number", f"{quarter_name('quarter_number')} AS quarter")
     return f"""
         WITH seen AS (
@@ -63,8 +62,8 @@ def _statistics(keys: list[str]) -> str:
         )
         SELECT {shown}, count(*) AS num_jobs, avg(accuracy) AS mean,
                stddev_samp(accuracy) AS sd, min(accuracy) AS least,
-               element_at({quartiles}, 1) AS p25, element_at({quartiles}, 2) AS median,
-               element_at({quartiles}, 3) AS p75, max(accuracy) AS most,
+               percentile(accuracy, 0.25) AS p25, percentile(accuracy, 0.5) AS median,
+               percentile(accuracy, 0.75) AS p75, max(accuracy) AS most,
                avg(at_max) AS share_at_max
         FROM rated GROUP BY {listed} ORDER BY {listed}
     """

@@ -20,8 +20,6 @@ DUCKDB_MACROS: dict[str, str] = {
     "weekday(t)": "isodow(t) - 1",
     "sequence(first, last)": "generate_series(first, last)",
     "explode(list)": "unnest(list)",
-    "array(a, b, c)": "[a, b, c]",
-    "element_at(list, place)": "list_extract(list, place)",
     "conv(digits, old_base, new_base)": "CAST(CAST('0x' || digits AS BIGINT) AS VARCHAR)",  # 16 to 10
     "datediff(last, first)": "date_diff('day', first, last)",
 }

@@ -47,6 +47,8 @@ class DuckDBEngine:
 
     def __init__(self, settings: EngineSettings) -> None:
         self._con = connect(settings)
+        # Spark's order of nulls, so that a query's rows come in one order from both
+        self._con.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
