@@ -18,8 +18,10 @@ def ingest_with_progress(
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from hakaru.settings import load
     from hakaru.sources import ingest
 
+    options["engine"] = load(lake.workspace, lake.facts()).engine
     if not sys.stderr.isatty():
         return ingest(lake, paths, cluster, **options)
     columns = (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
-from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS, Table
+from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name
 from hakaru.sources._base import Source, detect, head, load_all
@@ -25,7 +25,7 @@ from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts", "upsert_rows"]
+__all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts"]
 
 MAX_REASONS = 20
 
@@ -159,12 +159,6 @@ def put_facts(
     if facts:
         text = json.dumps(facts, sort_keys=True)
         lake.put_rows(con, CLUSTERS, [{"cluster": cluster, "source": source, "facts": text}])
-
-
-def upsert_rows(
-    lake: Lake, con: DuckDBPyConnection, table: Table, rows: Sequence[Mapping[str, Any]]
-) -> None:
-    lake.put_rows(con, table, rows)
 
 
 def _summary(
