@@ -4,7 +4,8 @@ DuckDB learns Spark's names through the macros below; nothing is ever translated
 are `percentile(CASE WHEN … END, p)`; no ASOF, no `//`, no approximate functions; the session's zone
 is UTC, and hours, weekdays and quarters come from `submitted_local`, the site's own clock; a number
 with a fraction is written `1e0` (to Spark `1.0` is a decimal of few digits); `jobs.user`, never bare
-`user` (a function in both); `CAST(floor(x) AS BIGINT)`; no FILTER, no QUALIFY, no list literals.
+`user` (a function in both); `CAST(floor(x) AS BIGINT)`; no FILTER, no QUALIFY, no list literals;
+text that may be null is joined by `||` (DuckDB's concat skips nulls); nulls sort as Spark sorts them.
 """
 
 from __future__ import annotations
