@@ -219,3 +219,27 @@ def test_completion_knows_verbs_and_ids() -> None:
 
     assert "plain,show" in complete("hakaru sh", 1)
     assert "walltime-cdf" in complete("hakaru show wallt", 2)
+
+
+def test_settings_and_mapping_hold_for_logs_too(log: Path, tmp_path: Path) -> None:
+    space = tmp_path / "space"
+    space.mkdir()
+    (space / "hakaru.toml").write_text('[clusters.mini]\nzone = "UTC"\n')
+    command = ["show", "arrivals-by-hour", "--from", log, "--format", "json"]
+
+    def busy_hours(*options: object) -> list[int]:
+        result = hakaru(*command, *options)
+        assert result.exit_code == 0, result.output
+        return [row["hour"] for row in json.loads(result.stdout)["rows"] if row["num_jobs"]]
+
+    assert busy_hours("-w", tmp_path / "none") == [9]
+    assert busy_hours("-w", space) == [0]
+    own = tmp_path / "own.csv"
+    own.write_text("nr,who,begin\n1,ann,2024-05-01 08:30:00\n")
+    mapping = tmp_path / "own.toml"
+    mapping.write_text('[columns]\njob_id = "nr"\nuser = "who"\nsubmitted_at = "begin"\n')
+    shown = hakaru(
+        *("show", "states", "--from", own, "--log-format", "table", "--mapping", mapping),
+        *("--zone", "Asia/Tokyo", "--format", "json"),
+    )
+    assert json.loads(shown.stdout)["num_used"] == 1

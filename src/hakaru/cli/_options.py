@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.lake import Lake
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_WORKSPACE = "hakaru-workspace"
@@ -30,19 +36,45 @@ def workspace_option(function: F) -> F:
     )(function)
 
 
+@dataclass(frozen=True)
+class Data:
+    """Where a reading command takes its jobs from: a workspace, or logs in place of one."""
+
+    workspace: Path
+    logs: tuple[str, ...] = ()
+    log_format: str | None = None
+    mapping: Path | None = None
+    zone: str | None = None
+
+
 def data_options(function: F) -> F:
-    """`--workspace`, or log files instead of one."""
-    function = workspace_option(function)
-    function = click.option(
-        "--from",
-        "logs",
-        multiple=True,
-        metavar="[NAME=]FILE",
-        help="Read this log instead of a workspace; quote a pattern, repeat for more.",
-    )(function)
-    return click.option("--log-format", help="Format of the logs, where it cannot be told.")(
-        function
-    )
+    """`--workspace`, or log files instead of one; the command gets them as `data`."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        names = [field.name for field in fields(Data)]
+        data = Data(**{name: options.pop(name) for name in names})
+        return function(*arguments, data=data, **options)
+
+    for option in (
+        click.option("--zone", help="With --from: time zone of times that have none (sacct)."),
+        click.option(
+            "--mapping",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="With --from: TOML that maps the columns of a CSV or Parquet file.",
+        ),
+        click.option("--log-format", help="With --from: the logs' format, if it cannot be told."),
+        click.option(
+            "--from",
+            "logs",
+            multiple=True,
+            metavar="[NAME=]FILE",
+            help="Read this log instead of a workspace; quote a pattern, repeat for more.",
+        ),
+        workspace_option,
+    ):
+        call = option(call)
+    return cast(F, call)
 
 
 def engine_option(function: F) -> F:
@@ -143,18 +175,25 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
 
 
 @contextmanager
-def open_lake(workspace: Path, logs: Sequence[str], log_format: str | None) -> Iterator[Any]:
-    """The workspace's lake or, with `--from`, a temporary one of the given logs."""
+def open_lake(data: Data) -> Iterator[Lake]:
+    """The workspace's lake or, with `--from`, a temporary one of the given logs.
+
+    The workspace's `hakaru.toml`, where there is one, holds for the logs too.
+    """
     from hakaru.cli._progress import ingest_with_progress
     from hakaru.lake import Lake
+    from hakaru.settings import FILE_NAME
 
-    if not logs:
-        yield Lake.open(workspace)
+    if not data.logs:
+        yield Lake.open(data.workspace)
         return
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
         lake = Lake.create(Path(folder))
-        for name, paths in group_logs(logs).items():
-            ingest_with_progress(lake, paths, name, format=log_format)
+        if (data.workspace / FILE_NAME).exists():
+            shutil.copy(data.workspace / FILE_NAME, folder)
+        options = {"mapping": data.mapping, "zone": data.zone}
+        for name, paths in group_logs(data.logs).items():
+            ingest_with_progress(lake, paths, name, format=data.log_format, options=options)
         yield lake
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from hakaru.cli._options import (
+    Data,
     _complete_clusters,
     _complete_states,
     data_options,
@@ -71,9 +72,7 @@ def command(
     clusters: tuple[str, ...],
     published: str,
     metrics: tuple[str, ...],
-    workspace: Path,
-    logs: tuple[str, ...],
-    log_format: str | None,
+    data: Data,
     format: str,
     output: Path | None,
     engine: str,
@@ -92,7 +91,7 @@ def command(
     chosen = find_metrics(metrics)
     beside = _published(published)
     jobs = make_selection(cluster=(), by=None, weight="jobs", **selection)
-    with open_lake(workspace, logs, log_format) as lake, open_session(lake, engine) as session:
+    with open_lake(data) as lake, open_session(lake, engine) as session:
         names = _known(session, clusters)
         with _working(names):
             comparison = compare(session, names, chosen, beside, jobs)

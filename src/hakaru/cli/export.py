@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import cluster_option, data_options, open_lake
+from hakaru.cli._options import Data, cluster_option, data_options, open_lake
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 def command(
     output: Path,
     format: str,
-    workspace: Path,
-    logs: tuple[str, ...],
-    log_format: str | None,
+    data: Data,
     cluster: tuple[str, ...],
     where: str | None,
     since: str | None,
@@ -72,7 +70,7 @@ def command(
     disguise = _disguise(anonymise, salt, salt_file, shift_times)
     chosen = Selection(clusters=cluster, where=where, since=since, until=until)
     filters = {"where": where, "since": since, "until": until}
-    with open_lake(workspace, logs, log_format) as lake, open_session(lake) as session:
+    with open_lake(data) as lake, open_session(lake) as session:
         found = session.run(_every_job(), chosen)
         assert isinstance(session.engine, DuckDBEngine)
         done = export(

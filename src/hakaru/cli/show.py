@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hakaru.cli._options import (
+    Data,
     data_options,
     engine_option,
     make_selection,
@@ -44,9 +45,7 @@ def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> lis
 @engine_option
 def command(
     id: str,
-    workspace: Path,
-    logs: tuple[str, ...],
-    log_format: str | None,
+    data: Data,
     params: tuple[str, ...],
     output_format: str,
     output: Path | None,
@@ -57,6 +56,6 @@ def command(
     from hakaru.analyses import load_all, open_session
 
     analysis = load_all().get(id)
-    with open_lake(workspace, logs, log_format) as lake, open_session(lake, engine) as session:
+    with open_lake(data) as lake, open_session(lake, engine) as session:
         result = session.run(analysis, make_selection(**selection), **parse_params(params))
     write_result(result, output_format, output)
