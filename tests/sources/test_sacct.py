@@ -279,6 +279,11 @@ def test_states(tmp_path: Path, text: str, state: str) -> None:
     assert (row["state"], row["_reason"]) == (state, None)
 
 
+def test_a_deadline_before_the_start_is_a_wait_given_up(tmp_path: Path) -> None:
+    row = one(tmp_path, State="DEADLINE", Start="None", NodeList="None assigned")
+    assert (row["state"], row["started_at"], row["_reason"]) == ("cancelled", None, None)
+
+
 @pytest.mark.parametrize(
     ("state", "text", "code"),
     [

@@ -28,7 +28,16 @@ from hakaru.registry import Registry
 
 ANALYSES: Registry[Analysis] = Registry("analysis")
 
-SUBJECTS = ("overview", "parallelism", "requests", "walltime", "arrivals", "waits", "load")
+SUBJECTS = (
+    "overview",
+    "parallelism",
+    "requests",
+    "walltime",
+    "arrivals",
+    "waits",
+    "behaviour",
+    "load",
+)
 
 
 @dataclass(frozen=True)

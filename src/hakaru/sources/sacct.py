@@ -145,7 +145,9 @@ def _query(path: Path, layout: Layout, zone: str) -> str:
         SELECT _line, _text, _reason,
                unnest(CASE WHEN _reason IS NULL AND tasks IS NOT NULL THEN tasks ELSE [id] END) AS job_id,
                nullif(regexp_extract(id, '^([0-9]+)_', 1), '') AS array_id,
-               "user", account, partition AS queue, qos, name, state,
+               "user", account, partition AS queue, qos, name,
+               -- a deadline that passed before the start is a wait given up
+               CASE WHEN word = 'DEADLINE' AND began IS NULL THEN 'cancelled' ELSE state END AS state,
                CASE WHEN state = 'completed' OR exit_code > 0 THEN exit_code END AS exit_code,
                num_nodes, num_gpus, CASE WHEN num_gpus > 0 THEN gpu_model END AS gpu_model, num_cpus,
                {_memory()} AS memory_mib, nullif(requested_s, 0) AS requested_s,
