@@ -90,6 +90,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
             Capacity(5, datetime(2019, 1, 1, tzinfo=UTC)),
         ),
         queues={"normal": Queue(1.5, 8, 2)},
+        has_zone=True,
     )
     assert settings.cluster("other") == Cluster()
     text = (tmp_path / "hakaru.toml").read_text()

@@ -46,6 +46,7 @@ class Cluster:
     working_hours: tuple[int, int] = (9, 18)
     nodes: tuple[Capacity, ...] = ()
     queues: Mapping[str, Queue] = field(default_factory=dict)
+    has_zone: bool = False  # whether `zone` was said by anyone, or is the default
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,7 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
             for queue in queues
             for at in [f"{where}.queues.{queue}"]
         },
+        has_zone=raw.get("zone") is not None,
     )
 
 

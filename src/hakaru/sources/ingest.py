@@ -18,7 +18,7 @@ from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
-from hakaru.settings import check_cluster_name
+from hakaru.settings import check_cluster_name, load
 from hakaru.sources._base import Source, detect, head, load_all
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
 
@@ -68,14 +68,21 @@ def ingest(
     chosen = [(path, _source_of(path, format)) for path in _once(paths)]
     for source in {source.id: source for _, source in chosen}.values():
         source.check([path for path, s in chosen if s is source])
+    options = {**(options or {}), "site_zone": _site_zone(lake, cluster)}
     with lake.staging() as folder:
         con = connect(engine or EngineSettings(), spill_to=str(folder))
         try:
             batch = Batch(con, cluster, strict, folder)
-            read_all(batch, chosen, options or {}, progress)
+            read_all(batch, chosen, options, progress)
             return _store(lake, batch, chosen, started_at)
         finally:
             con.close()
+
+
+def _site_zone(lake: Lake, cluster: str) -> str | None:
+    """The cluster's zone, where hakaru.toml or an earlier log says it."""
+    site = load(lake.workspace, lake.facts()).cluster(cluster)
+    return site.zone if site.has_zone else None
 
 
 def _once(paths: Sequence[Path]) -> list[Path]:
