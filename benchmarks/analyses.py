@@ -86,7 +86,7 @@ def _check(tables: dict[str, list[dict[str, Any]]], frames: dict[str, pd.DataFra
     accuracy = frames["request-accuracy"].loc["all"]
     same("request-accuracy", tables["request-accuracy"][0]["median"], accuracy["50%"])
     same("at_max", tables["request-accuracy"][0]["share_at_max"], accuracy["at_max"])
-    same("hour", tables["arrivals-by-hour"][9]["sd_jobs"], frames["arrivals-by-hour"].loc[9, "std"])
+    same("hour", tables["arrivals-by-hour"][9]["sd"], frames["arrivals-by-hour"].loc[9, "std"])
     same("waits", tables["waits"][2]["p95_s"], frames["waits"].loc["submit to start", "p95_s"])
     same("think", tables["think-time"][0]["median_s"], frames["think-time"].loc[0, "p50_s"])
     same("gini", tables["concentration"][0]["gini"], frames["concentration"].loc["user", "gini"])

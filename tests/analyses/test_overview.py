@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from hakaru.errors import FilterError
 from hakaru.lake import Lake
 from tests.analyses._ask import ask
-from tests.conftest import job, utc
+from tests.conftest import job, put_jobs, utc
 
 
 @pytest.fixture
@@ -35,6 +36,44 @@ def test_queues(small: Lake) -> None:
 def test_queues_by_gpu_hours(small: Lake) -> None:
     rows = ask(small, "queues", weight="gpu-hours").rows
     assert [r["share"] for r in rows] == [4 / 4.5, 0.5 / 4.5]
+
+
+def test_jobs_of_unknown_hours_are_left_out_and_counted(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(1), job(2, state="running", run_s=None)])
+    result = ask(lake, "states", weight="gpu-hours")
+    assert [r["state"] for r in result.rows] == ["completed"]
+    assert [entry.num_jobs for entry in result.left_out] == [1]
+
+
+def test_no_hours_no_share(lake_of: Callable[..., Lake]) -> None:
+    assert ask(lake_of([job(1, run_s=0.0)]), "queues", weight="gpu-hours").rows[0]["share"] is None
+
+
+def test_what_cannot_be_weighted_says_so(small: Lake) -> None:
+    with pytest.raises(
+        FilterError, match="waits counts jobs; --weight gpu-hours works with: .*queues"
+    ):
+        ask(small, "waits", weight="gpu-hours")
+
+
+def test_numbers_group_as_numbers(lake_of: Callable[..., Lake]) -> None:
+    sizes: list[int | None] = [16, 2, None, 1]
+    lake = lake_of([job(i, num_gpus=n) for i, n in enumerate(sizes)])
+    assert [r["num_gpus"] for r in ask(lake, "states", by="num_gpus").rows] == [1, 2, 16, None]
+
+
+def test_a_queue_called_unknown_is_not_the_missing_one(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(1, queue="unknown"), job(2, queue=None)])
+    assert [r["queue"] for r in ask(lake, "states", by="queue").rows] == ["(unknown)", "unknown"]
+
+
+def test_two_zones_each_by_its_own_clock(lake: Lake) -> None:
+    moment = utc("2018-01-01T20:00:00")  # the 2nd in Tokyo, still the 1st in New York
+    put_jobs(lake, [job(1, cluster="ny", submitted_at=moment)], '{"zone": "America/New_York"}')
+    put_jobs(lake, [job(1, cluster="tk", submitted_at=moment)], '{"zone": "Asia/Tokyo"}')
+    for chosen in ({"since": "2018-01-02"}, {"where": "submitted_at >= '2018-01-02'"}):
+        rows = ask(lake, "states", by="cluster", **chosen).rows
+        assert [(r["cluster"], r["num_jobs"]) for r in rows] == [("tk", 1)]
 
 
 def test_states_grouped_by_user(small: Lake) -> None:

@@ -54,6 +54,13 @@ def test_without_a_limit_the_largest_request_of_the_queue_counts(
     assert ask(lake_of(rows), "request-accuracy").rows[0]["share_at_max"] == 0.5
 
 
+def test_the_largest_request_is_that_of_the_whole_log(lake_of: Callable[..., Lake]) -> None:
+    """Who always asks for an hour does not ask for the most, even when seen alone."""
+    lake = lake_of([job(1, requested_s=3600.0), job(2, user="bob", requested_s=36000.0)])
+    (row,) = ask(lake, "request-accuracy", where="user = 'ann'").rows
+    assert (row["num_jobs"], row["share_at_max"], row["share_with_known_limit"]) == (1, 0.0, 0.0)
+
+
 def test_by_quarter(lake_of: Callable[..., Lake]) -> None:
     rows = [
         job(1, requested_s=7200.0),

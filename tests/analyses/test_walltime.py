@@ -1,17 +1,20 @@
 from __future__ import annotations
 
+import hashlib
 import statistics
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from hakaru.analyses.walltime import PRIME
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
 from tests.analyses._ask import ask
-from tests.conftest import job
+from tests.conftest import job, utc
 
 HOURS = [1.0, 2.0, 3.0, 30.0]
 
@@ -80,20 +83,75 @@ def test_scaling(lake_of: Callable[..., Lake], sign: int, reading: str) -> None:
     assert all(r["low"] <= r["mean"] <= r["high"] for r in rows)
 
 
-def test_coefficients_equal_a_plain_computation(lake_of: Callable[..., Lake]) -> None:
-    """With the whole population drawn each time, every draw gives the plain coefficients."""
+def test_a_draw_is_what_it_says(lake_of: Callable[..., Lake]) -> None:
+    """One draw, made again by hand: the pool in the order of its lots, then places with replacement."""
     lake = lake_of_two_sides(lake_of, 1)
-    rows = ask(lake, "size-vs-walltime", {"sample": 60, "draws": 3}).rows
-    table = ask(lake, "walltime")
-    assert table.num_used == 120
-    sizes = np.array([1] * 60 + [[2, 4, 8][i % 3] for i in range(60)], dtype=float)
-    runs = np.array(
+    rows = ask(lake, "size-vs-walltime", {"sample": 40, "draws": 1, "seed": 3}).rows
+    jobs = [(str(i), 1, 600.0 + i) for i in range(60)]
+    jobs += [
+        (str(100 + i), size, 600.0 * size + i) for i in range(60) for size in [[2, 4, 8][i % 3]]
+    ]
+    begin = int(utc("2018-01-01T00:00:00").timestamp())
+    random = Random(3)
+    drawn = []
+    for single in (False, True):
+        side = [job for job in jobs if (job[1] == 1) == single]
+        lots = {job: hashlib.md5(f"{job[0]} 3 {begin}".encode()).hexdigest()[:8] for job in side}
+        pool = sorted(side, key=lambda job: lots[job])
+        a, b, c = (random.randrange(1, PRIME) for _ in range(3))
+        places = [(a * turn % PRIME * turn + b * turn + c) % PRIME % 60 for turn in range(1, 41)]
+        drawn += [pool[place] for place in places]
+    sizes, runs = pd.Series([job[1] for job in drawn]), pd.Series([job[2] for job in drawn])
+    expected = [sizes.rank().corr(runs.rank()), np.log(sizes).corr(np.log(runs))]
+    assert [row["num_jobs"] for row in rows] == [80, 80]
+    for row, value in zip(rows, expected, strict=True):
+        assert (row["low"], row["mean"], row["high"]) == pytest.approx((value,) * 3, abs=1e-12)
+
+
+def test_draws_lie_around_the_plain_coefficient(lake_of: Callable[..., Lake]) -> None:
+    rows = ask(lake_of_two_sides(lake_of, 1), "size-vs-walltime").rows
+    sizes = pd.Series([1] * 60 + [[2, 4, 8][i % 3] for i in range(60)])
+    runs = pd.Series(
         [600.0 + i for i in range(60)] + [600.0 * [2, 4, 8][i % 3] + i for i in range(60)]
     )
-    spearman = np.corrcoef(pd.Series(sizes).rank(), pd.Series(runs).rank())[0, 1]
-    pearson = np.corrcoef(np.log(sizes), np.log(runs))[0, 1]
-    for row, expected in zip(rows, (spearman, pearson), strict=True):
-        assert (row["low"], row["mean"], row["high"]) == pytest.approx((expected,) * 3, abs=1e-12)
+    for row, plain in zip(
+        rows, (sizes.rank().corr(runs.rank()), np.log(sizes).corr(np.log(runs))), strict=True
+    ):
+        assert row["low"] < plain < row["high"]
+        assert row["high"] - row["low"] > 0.001
+
+
+def test_small_logs_do_not_claim_to_be_sure(lake_of: Callable[..., Lake]) -> None:
+    """Sizes and run times that have nothing to do with each other, fewer jobs than the sample."""
+    rng = np.random.default_rng(5)
+    rows = [
+        job(i, num_gpus=1 + 7 * (i % 2), run_s=float(t))
+        for i, t in enumerate(rng.uniform(60, 9999, 400))
+    ]
+    for row in ask(lake_of(rows), "size-vs-walltime").rows:
+        assert row["low"] < 0 < row["high"]
+        assert (row["reading"], row["num_jobs"]) == ("neither", 400)
+
+
+def test_sides_are_balanced(lake_of: Callable[..., Lake]) -> None:
+    rows = [job(i) for i in range(500)] + [job(1000 + i, num_gpus=8) for i in range(40)]
+    assert {r["num_jobs"] for r in ask(lake_of(rows), "size-vs-walltime").rows} == {80}
+
+
+@pytest.mark.parametrize("sizes", [[1] * 100, [1] * 100 + [2] * 5], ids=["one side", "five jobs"])
+def test_too_few_jobs_say_so(lake_of: Callable[..., Lake], sizes: list[int]) -> None:
+    rows = ask(
+        lake_of([job(i, num_gpus=n, run_s=60.0 + i) for i, n in enumerate(sizes)]),
+        "size-vs-walltime",
+    ).rows
+    assert [row["reading"] for row in rows] == ["too few jobs"] * 2
+    if max(sizes) == 1:
+        assert [(row["mean"], row["low"]) for row in rows] == [(None, None)] * 2
+
+
+def test_run_times_that_do_not_vary_have_no_correlation(lake_of: Callable[..., Lake]) -> None:
+    rows = [job(i, num_gpus=1 + i % 2) for i in range(100)]
+    assert [r["mean"] for r in ask(lake_of(rows), "size-vs-walltime").rows] == [None, None]
 
 
 def test_the_seed_decides_the_sample(lake_of: Callable[..., Lake]) -> None:

@@ -8,16 +8,18 @@ A query sees these tables and nothing else:
             multi-node, unknown-nodes), `submitted_local` and `ended_local` (the site's clock),
             `quarter` (2018Q1) and, cheaper to group by, `class_number`, `quarter_number` and
             `ended_quarter_number`, which `_site.py` names.
-`queues`    `cluster, queue, max_requested_s`: the queues' limits as far as they are known.
+`limits`    `cluster, queue, limit_s, is_known`: the most that a queue lets one ask for: as set, else the
+            largest request that the whole log has seen there.
 `capacity`  `cluster, since_s, until_s, num_pes`: the size of the machine over time, where known.
-`sites`     `cluster, zone`.
-`period`    one row, `since_s, until_s`: the chosen period, null where it is open.
+`sites`     `cluster, zone, working_from, working_to`: the site's clock, and its hours of work.
+`period`    `cluster, since_s, until_s, first_day, last_day`: the chosen period, null where it is open.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -64,11 +66,14 @@ class Param:
             if value not in self.choices:
                 raise HakaruError(f"{self.name} is one of {', '.join(self.choices)}, not {value!r}")
             return str(value)
-        kind = int if isinstance(self.default, int) else float
+        whole = isinstance(self.default, int)
         try:
-            number = kind(value)
+            number = int(value) if whole else float(value)
         except (TypeError, ValueError):
-            raise HakaruError(f"{self.name} is a number, not {value!r}") from None
+            kind = "whole number" if whole else "number"
+            raise HakaruError(f"{self.name} is a {kind}, not {value!r}") from None
+        if not math.isfinite(number):
+            raise HakaruError(f"{self.name} is a finite number, not {value!r}")
         if not self.low <= number <= self.high:
             raise HakaruError(f"{self.name} is between {self.low:g} and {self.high:g}, not {value}")
         return number
@@ -78,6 +83,9 @@ HAS_SIZE = Rule("with a known number of GPUs (or processors), at least one", "nu
 HAS_RUN = Rule("with a known run time", "run_s IS NOT NULL")
 HAS_REQUEST = Rule("with a known requested walltime", "requested_s IS NOT NULL")
 HAS_USER = Rule("with a known user", "jobs_all.user IS NOT NULL")
+HAS_HOURS = Rule(
+    "with a known size and run time, so that their hours are known", "weight IS NOT NULL"
+)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,7 @@ class Analysis:
     min_run_s: float | None = None
     states: tuple[str, ...] = ()
     groups: bool = True
+    weighted: bool = False
     period: Literal["submitted", "present"] = "submitted"
 
     def sql(self, **params: Any) -> str:
@@ -121,6 +130,7 @@ def analysis(
     min_run_s: float | None = None,
     states: Sequence[str] = (),
     groups: bool = True,
+    weighted: bool = False,
     period: Literal["submitted", "present"] = "submitted",
 ) -> Callable[[Callable[..., str]], Callable[..., str]]:
     """Register a function that returns a query in the shared dialect."""
@@ -141,6 +151,7 @@ def analysis(
                 min_run_s=min_run_s,
                 states=tuple(states),
                 groups=groups,
+                weighted=weighted,
                 period=period,
             )
         )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses._base import Analysis, Rule
-from hakaru.analyses._select import Selection, condition_of, counting, rules_of
-from hakaru.analyses._site import Site
+from hakaru.analyses._base import ANALYSES, Analysis, Rule
+from hakaru.analyses._select import COLUMNS, Selection, condition_of, counting, rules_of
+from hakaru.analyses._site import UNKNOWN, Site
 from hakaru.engine import Engine, open_engine
 from hakaru.errors import FilterError, HakaruError
 from hakaru.lake import Lake
@@ -115,6 +115,11 @@ class Session:
             raise HakaruError(f"there is no cluster {unknown[0]!r} in {workspace}; known: {known}")
         if selection.by is not None and not analysis.groups:
             raise FilterError(f"{analysis.id} cannot be grouped with --by")
+        if selection.weight != "jobs" and not analysis.weighted:
+            able = ", ".join(each.id for each in ANALYSES if each.weighted)
+            raise FilterError(
+                f"{analysis.id} counts jobs; --weight {selection.weight} works with: {able}"
+            )
         clusters = selection.clusters or self.known_clusters
         if not clusters:
             raise HakaruError(
@@ -147,6 +152,7 @@ class Session:
         )
         for name, rows in site.constants(selection).items():
             self.engine.constants(name, rows)
+        self.engine.define("limits", site.limits_sql())
         self._scope = scope
 
     def _count(self, rules: tuple[Rule, ...]) -> dict[str, int]:
@@ -170,9 +176,16 @@ def open_session(lake: Lake, engine: str = "duckdb", settings: Settings | None =
 
 
 def _name_groups(table: pa.Table, by: str | None) -> pa.Table:
-    """Drop `grp` where nothing was grouped, else call it what it is."""
+    """Drop `grp` where nothing was grouped, else call it what it is; numbers become numbers again."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if by is None:
         return table.drop_columns("grp")
+    if COLUMNS[by] == "bigint":
+        known = pc.if_else(pc.equal(table["grp"], UNKNOWN), None, table["grp"])
+        table = table.set_column(0, "grp", known.cast(pa.int64()))
+        table = table.take(pc.sort_indices(table["grp"]))  # stable: the order within a group stays
     names = [by if name == "grp" else name for name in table.column_names]
     if names.count(by) > 1:
         names[0] = f"group_{by}"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from hakaru.analyses._base import Analysis, Rule
+from hakaru.analyses._base import HAS_HOURS, Analysis, Rule
 from hakaru.engine.where import EVERYTHING, Condition, end_of, parse_moment, parse_where
 from hakaru.errors import FilterError
 from hakaru.schema import JOBS, STATES, Type
@@ -20,7 +21,7 @@ DERIVED: dict[str, Type] = {
 COLUMNS: dict[str, Type] = {**{c.name: c.type for c in JOBS.columns}, **DERIVED}
 GROUPS = (
     "cluster", "user", "account", "queue", "qos", "application", "state", "gpu_model", "num_gpus",
-    "num_nodes", "parallelism", "quarter",
+    "num_nodes", "num_cpus", "num_pes", "parallelism", "quarter",
 )  # fmt: skip
 WEIGHTS = ("jobs", "gpu-hours")
 
@@ -46,7 +47,7 @@ class Selection:
             raise FilterError(f"cannot group by {self.by!r}; known: {', '.join(GROUPS)}")
         if self.weight not in WEIGHTS:
             raise FilterError(f"cannot count by {self.weight!r}; known: {', '.join(WEIGHTS)}")
-        if self.min_run_s is not None and self.min_run_s < 0:
+        if self.min_run_s is not None and not 0 <= self.min_run_s < math.inf:
             raise FilterError("--min-run is a number of seconds, 0 or more")
 
 
@@ -54,8 +55,7 @@ def condition_of(selection: Selection, zones: Mapping[str, str], period: str) ->
     """The filters as one condition; dates are read in each cluster's own zone."""
     condition = EVERYTHING
     if selection.where:
-        zone = zones[selection.clusters[0]]
-        condition &= parse_where(selection.where, "jobs_all", COLUMNS, zone)
+        condition &= _where_in_each_zone(selection.where, zones)
     if selection.since:
         test = "submitted_at >= {0}"
         if period == "present":
@@ -67,6 +67,18 @@ def condition_of(selection: Selection, zones: Mapping[str, str], period: str) ->
     if selection.until:
         condition &= _in_each_zone("submitted_at < {0}", selection.until, end_of, zones)
     return condition
+
+
+def _where_in_each_zone(text: str, zones: Mapping[str, str]) -> Condition:
+    """The filter, or one for each cluster where their zones make other moments of its times."""
+    parsed = {name: parse_where(text, "jobs_all", COLUMNS, zone) for name, zone in zones.items()}
+    first = next(iter(parsed.values()))
+    if all(each == first for each in parsed.values()):
+        return first
+    either = Condition("false")
+    for name, each in parsed.items():
+        either |= Condition(f"(cluster = '{name}')") & each
+    return Condition(f"({either.sql})", either.values)
 
 
 def _in_each_zone(
@@ -87,6 +99,8 @@ def rules_of(analysis: Analysis, selection: Selection) -> tuple[Rule, ...]:
     min_run_s = analysis.min_run_s if selection.min_run_s is None else selection.min_run_s
     if min_run_s:
         rules.append(Rule(f"that ran for at least {min_run_s:g} s", f"run_s >= {min_run_s!r}"))
+    if selection.weight != "jobs":
+        rules.append(HAS_HOURS)
     states = selection.states or analysis.states
     if states and "any" not in states:
         listed = ", ".join(f"'{state}'" for state in states)

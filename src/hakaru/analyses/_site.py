@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from hakaru.analyses._select import Selection
 from hakaru.engine.where import end_of, parse_moment
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+UNKNOWN = "(unknown)"
 CLASSES = ("single-pe", "single-node", "multi-node", "unknown-nodes")
 CLASS_NUMBER = (
     "CASE WHEN num_pes = 1 THEN 1 WHEN span_nodes = 1 THEN 2 WHEN span_nodes > 1 THEN 3 "
@@ -38,7 +40,7 @@ class Site:
         submitted, ended = (self._local(column) for column in ("submitted_at", "ended_at"))
         grp = "'all'"
         if selection.by:
-            grp = f"coalesce(CAST(sized.{selection.by} AS STRING), 'unknown')"
+            grp = f"coalesce(CAST(sized.{selection.by} AS STRING), '{UNKNOWN}')"
         weight = "pe_hours" if selection.weight == "gpu-hours" else "CAST(1 AS DOUBLE)"
         listed = ", ".join(f"'{name}'" for name in self.clusters)
         return f"""
@@ -55,6 +57,17 @@ class Site:
                                  AS span_nodes
                       FROM jobs_stored AS stored WHERE cluster IN ({listed})) AS placed
             ) AS sized
+        """
+
+    def limits_sql(self) -> str:
+        """The queues' limits as they are set, else the largest request ever seen in the queue."""
+        listed = ", ".join(f"'{name}'" for name in self.clusters)
+        return f"""
+            SELECT seen.cluster, seen.queue, coalesce(max_requested_s, most_s) AS limit_s,
+                   max_requested_s IS NOT NULL AS is_known
+            FROM (SELECT cluster, queue, max(requested_s) AS most_s FROM jobs_stored
+                  WHERE cluster IN ({listed}) GROUP BY cluster, queue) AS seen
+            LEFT JOIN queues ON seen.cluster = queues.cluster AND seen.queue = queues.queue
         """
 
     def constants(self, selection: Selection) -> dict[str, pa.Table]:
@@ -118,20 +131,40 @@ class Site:
     def _zones(self) -> pa.Table:
         import pyarrow as pa
 
-        rows = [{"cluster": name, "zone": each.zone} for name, each in self.clusters.items()]
-        return pa.Table.from_pylist(
-            rows, schema=pa.schema({"cluster": pa.string(), "zone": pa.string()})
-        )
+        rows = [
+            {
+                "cluster": name,
+                "zone": cluster.zone,
+                "working_from": cluster.working_hours[0],
+                "working_to": cluster.working_hours[1],
+            }
+            for name, cluster in self.clusters.items()
+        ]
+        kinds = {"zone": pa.string(), "working_from": pa.int64(), "working_to": pa.int64()}
+        return pa.Table.from_pylist(rows, schema=pa.schema({"cluster": pa.string()} | kinds))
 
     def _period(self, selection: Selection) -> pa.Table:
+        """The chosen period, in each cluster's own zone."""
         import pyarrow as pa
 
-        zone = next(iter(self.clusters.values())).zone
-        since = parse_moment(selection.since, zone) if selection.since else None
-        until = end_of(selection.until, zone) if selection.until else None
+        rows = []
+        for name, cluster in self.clusters.items():
+            zone = ZoneInfo(cluster.zone)
+            since = parse_moment(selection.since, cluster.zone) if selection.since else None
+            until = end_of(selection.until, cluster.zone) if selection.until else None
+            last = until - timedelta(microseconds=1) if until else None
+            rows.append(
+                {
+                    "cluster": name,
+                    "since_s": _seconds(since),
+                    "until_s": _seconds(until),
+                    "first_day": since.astimezone(zone).date() if since else None,
+                    "last_day": last.astimezone(zone).date() if last else None,
+                }
+            )
         kinds = {"since_s": pa.float64(), "until_s": pa.float64()}
-        row = {"since_s": _seconds(since), "until_s": _seconds(until)}
-        return pa.Table.from_pylist([row], schema=pa.schema(kinds))
+        kinds |= {"first_day": pa.date32(), "last_day": pa.date32()}
+        return pa.Table.from_pylist(rows, schema=pa.schema({"cluster": pa.string()} | kinds))
 
 
 def class_name(number: str) -> str:

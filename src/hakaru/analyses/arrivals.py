@@ -10,6 +10,15 @@ DAYS = Param(
     "Days that count: all of the period, or only those with a job (the drawing may mean either).",
     choices=("all", "active"),
 )
+# The chosen period or, where it is open, from the cluster's first selected job to its last.
+BOUNDS = """bounds AS (
+            SELECT counted.cluster, coalesce(max(period.first_day), min(day)) AS first_day,
+                   coalesce(max(period.last_day), max(day)) AS last_day
+            FROM counted JOIN period ON counted.cluster = period.cluster
+            GROUP BY counted.cluster
+        ), teams AS (
+            SELECT grp, cluster, count(DISTINCT day) AS num_active FROM counted GROUP BY grp, cluster
+        )"""
 
 
 @analysis(
@@ -18,24 +27,30 @@ DAYS = Param(
     answers="At which hours do people submit?",
     reproduces="AAIC Fig. 9a",
     figure="mean-deviation",
+    weighted=True,
     params=[DAYS],
 )
 def arrivals_by_hour(days: str) -> str:
-    """Jobs submitted in each hour of the day, by the site's clock: mean and deviation over the days.
+    """Jobs (or GPU-hours) submitted in each hour of the day: mean, deviation and most over the days.
 
-    An hour without a job counts as zero.
+    Hours and days are those of the site's clock; an hour without a job counts as zero. `is_working`
+    marks the site's hours of work.
     """
+    num_days = "num_active" if days == "active" else "datediff(last_day, first_day) + 1"
     return f"""
         WITH counted AS (
-            SELECT grp, CAST(submitted_local AS DATE) AS day, hour(submitted_local) AS slot,
-                   count(*) AS num_jobs
-            FROM jobs GROUP BY grp, CAST(submitted_local AS DATE), hour(submitted_local)
-        ), spans AS (
-            SELECT grp, {_num_days(days)} AS num_slots FROM counted GROUP BY grp
-        ), slots AS (
-            SELECT grp, num_slots, explode(sequence(0, 23)) AS slot FROM spans
+            SELECT grp, cluster, CAST(submitted_local AS DATE) AS day,
+                   hour(submitted_local) AS slot, count(*) AS num_jobs, sum(weight) AS amount
+            FROM jobs GROUP BY grp, cluster, CAST(submitted_local AS DATE), hour(submitted_local)
+        ), {BOUNDS}, slots AS (
+            SELECT grp, teams.cluster, {num_days} AS num_slots, explode(sequence(0, 23)) AS slot
+            FROM teams JOIN bounds ON teams.cluster = bounds.cluster
         )
-        {_statistics("hour")}
+        SELECT slots.grp, slots.slot AS hour,
+               max(slots.slot >= working_from AND slots.slot < working_to) AS is_working, {_STATISTICS}
+        FROM slots JOIN sites ON slots.cluster = sites.cluster
+        LEFT JOIN counted ON slots.grp = counted.grp AND slots.slot = counted.slot
+        GROUP BY slots.grp, slots.slot ORDER BY slots.grp, slots.slot
     """
 
 
@@ -45,54 +60,44 @@ def arrivals_by_hour(days: str) -> str:
     answers="On which days do people submit?",
     reproduces="AAIC Fig. 9b",
     figure="mean-deviation",
+    weighted=True,
     params=[DAYS],
 )
 def arrivals_by_weekday(days: str) -> str:
-    """Jobs submitted on each day of the week (0 is Monday), by the site's clock: mean and deviation.
+    """Jobs (or GPU-hours) submitted on each day of the week: mean, deviation and most over the days.
 
-    A day without a job counts as zero.
+    0 is Monday. Days are those of the site's clock; one without a job counts as zero, and a weekday
+    that the period does not hold has no mean.
     """
+    active = (
+        "(SELECT count(*) FROM counted WHERE counted.grp = week.grp AND counted.slot = week.slot)"
+    )
+    # how often a weekday falls into num_days that begin on first_slot
+    falls = "CAST(floor((num_days + 6 - (slot - first_slot + 7) % 7) / 7) AS BIGINT)"
     return f"""
         WITH counted AS (
-            SELECT grp, CAST(submitted_local AS DATE) AS day,
-                   weekday(CAST(submitted_local AS DATE)) AS slot, count(*) AS num_jobs
-            FROM jobs GROUP BY grp, CAST(submitted_local AS DATE)
-        ), spans AS (
-            SELECT grp, min(day) AS first_day, {_num_days("all")} AS num_days FROM counted GROUP BY grp
-        ), week AS (
-            SELECT grp, weekday(first_day) AS first_slot, num_days, explode(sequence(0, 6)) AS slot
-            FROM spans
+            SELECT grp, cluster, CAST(submitted_local AS DATE) AS day,
+                   weekday(CAST(submitted_local AS DATE)) AS slot, count(*) AS num_jobs,
+                   sum(weight) AS amount
+            FROM jobs GROUP BY grp, cluster, CAST(submitted_local AS DATE)
+        ), {BOUNDS}, week AS (
+            SELECT grp, weekday(first_day) AS first_slot,
+                   datediff(last_day, first_day) + 1 AS num_days, explode(sequence(0, 6)) AS slot
+            FROM teams JOIN bounds ON teams.cluster = bounds.cluster
         ), slots AS (
-            SELECT grp, slot, {_num_weekdays(days)} AS num_slots FROM week
+            SELECT grp, slot, {active if days == "active" else falls} AS num_slots FROM week
         )
-        {_statistics("weekday")}
-    """
-
-
-def _num_days(days: str) -> str:
-    if days == "active":
-        return "count(DISTINCT day)"
-    return "datediff(max(day), min(day)) + 1"
-
-
-def _num_weekdays(days: str) -> str:
-    """How often a weekday falls into the period of `num_days` that begins on `first_slot`."""
-    if days == "active":
-        return "(SELECT count(*) FROM counted WHERE counted.grp = week.grp AND counted.slot = week.slot)"
-    return "CAST(floor((num_days + 6 - (slot - first_slot + 7) % 7) / 7) AS BIGINT)"
-
-
-def _statistics(name: str) -> str:
-    """Mean and deviation over all slots, those without a job being zero."""
-    return f"""
-        SELECT slots.grp, slots.slot AS {name}, max(num_slots) AS num_days,
-               coalesce(sum(num_jobs), 0) AS num_jobs,
-               coalesce(sum(num_jobs), 0) / max(num_slots) AS mean_jobs,
-               CASE WHEN max(num_slots) > 1 THEN
-                   sqrt(greatest(0e0, (coalesce(sum(CAST(num_jobs AS DOUBLE) * num_jobs), 0e0)
-                        - power(coalesce(sum(num_jobs), 0), 2) / max(num_slots))
-                        / (max(num_slots) - 1))) END AS sd_jobs,
-               max(num_jobs) AS max_jobs
+        SELECT slots.grp, slots.slot AS weekday, {_STATISTICS}
         FROM slots LEFT JOIN counted ON slots.grp = counted.grp AND slots.slot = counted.slot
         GROUP BY slots.grp, slots.slot ORDER BY slots.grp, slots.slot
     """
+
+
+# Over all slots, those without a job being zero.
+_STATISTICS = """max(num_slots) AS num_days, coalesce(sum(num_jobs), 0) AS num_jobs,
+               coalesce(sum(amount), 0e0) / nullif(max(num_slots), 0) AS mean,
+               CASE WHEN max(num_slots) > 1 THEN
+                   sqrt(greatest(0e0, (coalesce(sum(amount * amount), 0e0)
+                        - power(coalesce(sum(amount), 0e0), 2) / max(num_slots))
+                        / (max(num_slots) - 1))) END AS sd,
+               max(amount) AS most"""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from hakaru.analyses._base import HAS_USER, Param, Rule, analysis
+from hakaru.analyses._base import HAS_USER, Param, analysis
 from hakaru.analyses._counted import deviation, quantile, ranked
-
-HAS_WEIGHT = Rule(
-    "with a known size and run time, where GPU-hours are counted", "weight IS NOT NULL"
-)
 
 # Numbers stand for groups and users while submissions are put in order: half the work of names.
 PEOPLE = """people AS (
@@ -112,7 +108,7 @@ def think_time(max_h: float) -> str:
     answers="How much of the machine do the few heaviest users and accounts take?",
     reproduces="Users' shares as in the workload studies that AAIC cites (section 2, refs. 2 to 5)",
     figure="statistics",
-    rules=[HAS_WEIGHT],
+    weighted=True,
 )
 def concentration() -> str:
     """Shares of the top users and accounts, and the Gini coefficient (0 all alike, near 1 one takes all).

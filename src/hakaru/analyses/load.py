@@ -106,7 +106,7 @@ def _levels(bin: str, width_s: str) -> str:
                    coalesce(CAST(floor(max(until_s)) AS BIGINT),
                             max(unix_seconds(coalesce(ended_at, started_at, submitted_at)))) AS until_s,
                    max(unix_seconds(coalesce(ended_at, started_at, submitted_at))) AS last_s
-            FROM jobs CROSS JOIN period GROUP BY jobs.cluster
+            FROM jobs JOIN period ON jobs.cluster = period.cluster GROUP BY jobs.cluster
         ),
         spans AS (
             SELECT cluster, since_s, greatest(until_s, since_s + 1) AS until_s, last_s,

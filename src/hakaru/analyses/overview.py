@@ -5,7 +5,7 @@ from __future__ import annotations
 from hakaru.analyses._base import HAS_USER, Param, analysis
 from hakaru.analyses._site import quarter_name
 
-SHARE = "sum(weight) / sum(sum(weight)) OVER (PARTITION BY grp) AS share"
+SHARE = "sum(weight) / nullif(sum(sum(weight)) OVER (PARTITION BY grp), 0) AS share"
 
 # AAIC's files do not end with the quarters, and its user ids hold within one file only.
 QUARTER = Param(
@@ -28,6 +28,7 @@ QUARTER_KEYS = {
     answers="Which queues do people use?",
     reproduces="AAIC Fig. 2 and Table 1",
     figure="bars",
+    weighted=True,
 )
 def queues() -> str:
     """Jobs and GPU-hours of each queue, its share of all, and the most that a job there asked for."""
@@ -45,6 +46,7 @@ def queues() -> str:
     answers="How many jobs succeed, fail, run out of time or are cancelled?",
     reproduces="AAIC Fig. 3",
     figure="bars",
+    weighted=True,
 )
 def states() -> str:
     """Jobs and GPU-hours of each final state, and the state's share of all."""
@@ -60,6 +62,7 @@ def states() -> str:
     answers="Does the number of jobs grow?",
     reproduces="AAIC Fig. 4",
     figure="bars",
+    weighted=True,
     params=[QUARTER],
 )
 def jobs_by_quarter(quarter: str) -> str:

@@ -16,6 +16,7 @@ ON_SEVERAL_NODES = Rule("on several nodes", "class_number = 3")
     answers="Do people train on one GPU, several, or several nodes?",
     reproduces="AAIC Fig. 6a",
     figure="bars",
+    weighted=True,
     rules=[HAS_SIZE],
     min_run_s=60,
 )
@@ -34,6 +35,7 @@ def parallelism() -> str:
     answers="How many GPUs of a node do multi-GPU jobs take?",
     reproduces="AAIC Fig. 6b",
     figure="bars",
+    weighted=True,
     rules=[HAS_SIZE, ON_ONE_NODE],
     min_run_s=60,
 )
@@ -48,6 +50,7 @@ def gpus_single_node() -> str:
     answers="How large are the jobs that span nodes?",
     reproduces="AAIC Fig. 6c",
     figure="bars",
+    weighted=True,
     rules=[HAS_SIZE, ON_SEVERAL_NODES],
     min_run_s=60,
 )
@@ -62,6 +65,7 @@ def gpus_multi_node() -> str:
     answers="Does distributed training spread?",
     reproduces="AAIC Fig. 6d",
     figure="stacked-bars",
+    weighted=True,
     rules=[HAS_SIZE],
     min_run_s=60,
 )
@@ -71,7 +75,8 @@ def parallelism_by_quarter() -> str:
         SELECT grp, {quarter_name("quarter_number")} AS quarter,
                {class_name("class_number")} AS parallelism, count(*) AS num_jobs,
                sum(pe_hours) AS pe_hours,
-               sum(weight) / sum(sum(weight)) OVER (PARTITION BY grp, quarter_number) AS share
+               sum(weight) / nullif(sum(sum(weight)) OVER (PARTITION BY grp, quarter_number), 0)
+                   AS share
         FROM jobs GROUP BY grp, quarter_number, class_number
         ORDER BY grp, quarter_number, class_number
     """

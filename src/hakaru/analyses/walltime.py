@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hakaru.analyses._base import HAS_RUN, HAS_SIZE, Param, analysis
 from hakaru.analyses._site import class_name
 
 SECTION = "AAIC Table 3 and section 5.3"
 STEPS_PER_DECADE = 20
+PRIME = 2_147_483_647  # places are drawn by a random quadratic modulo this prime
 
 
 @analysis(
@@ -43,6 +46,7 @@ def walltime(short_h: float, long_h: float) -> str:
     answers="Which share of the jobs is over after a given time?",
     reproduces="AAIC Fig. 8",
     figure="cdf",
+    weighted=True,
     rules=[HAS_SIZE, HAS_RUN],
     min_run_s=60,
     states=["completed"],
@@ -61,7 +65,7 @@ def walltime_cdf() -> str:
         SELECT grp, {class_name("class_number")} AS class,
                power(1e1, step / {STEPS_PER_DECADE}e0) / 3600 AS run_h, num_jobs,
                sum(weight) OVER (PARTITION BY grp, class_number ORDER BY step)
-                   / sum(weight) OVER (PARTITION BY grp, class_number) AS share
+                   / nullif(sum(weight) OVER (PARTITION BY grp, class_number), 0) AS share
         FROM classed ORDER BY grp, coalesce(class_number, 0), step
     """
 
@@ -84,56 +88,77 @@ def walltime_cdf() -> str:
 def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
     """Correlation of the number of GPUs and run time on balanced samples, with the interval over them.
 
-    As many jobs with one GPU as with more are drawn, since the former outnumber the rest. Spearman's
-    is of ranks, Pearson's of logarithms. A positive value reads as weak scaling, a negative one as
-    strong scaling, and an interval that holds 0 as neither. Each side is first thinned to
-    10 × `sample` jobs at random; a draw takes `sample` of those. `low` and `high` hold 95 % of the draws.
+    As many jobs with one GPU as with more are drawn, since the former outnumber the rest: `sample` of
+    each or, where a side has fewer, as many as it has. Spearman's is of ranks, Pearson's of logarithms.
+    `low` and `high` hold 95 % of the draws, which are made with replacement. A positive value reads as
+    weak scaling, a negative one as strong scaling, an interval that holds 0 as neither, and fewer than
+    30 jobs on a side as too few. A side of more than 10 × `sample` jobs is first thinned to those.
     """
-    steps = ", ".join(f"({draw}, {prime})" for draw, prime in enumerate(_primes(draws), 1))
+    random = Random(seed)
+    steps = ", ".join(
+        f"({draw}, {single}, {', '.join(str(random.randrange(1, PRIME)) for _ in range(3))})"
+        for draw in range(1, draws + 1)
+        for single in (0, 1)
+    )
     return f"""
         WITH sides AS (
-            SELECT grp, num_pes = 1 AS single, count(*) AS num_side
-            FROM jobs WHERE run_s > 0 GROUP BY grp, num_pes = 1
+            SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, count(*) AS num_side
+            FROM jobs WHERE run_s > 0 GROUP BY grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END
+        ), balance AS (
+            SELECT grp, CASE WHEN count(*) = 2 THEN least({sample}, min(num_side)) ELSE 0 END AS num_drawn
+            FROM sides GROUP BY grp
         ), lots AS (
-            SELECT grp, num_pes = 1 AS single, num_pes, run_s, job_id,
+            SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, num_pes, run_s, job_id,
                    CAST(conv(substr(md5(concat(
                        job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING)
                    )), 1, 8), 16, 10) AS BIGINT) AS lot
             FROM jobs WHERE run_s > 0
-        ), shuffled AS (
-            SELECT lots.*, num_side,
-                   row_number() OVER (PARTITION BY lots.grp, lots.single ORDER BY lot, job_id) AS place
+        ), pool AS (
+            SELECT lots.grp, lots.single, num_pes, run_s, row_number() OVER (
+                       PARTITION BY lots.grp, lots.single ORDER BY lot, job_id, run_s, num_pes) AS place
             FROM lots JOIN sides ON lots.grp = sides.grp AND lots.single = sides.single
             WHERE lot < 4294967296e0 * {sample * 12} / num_side
-        ), pool AS (
-            SELECT grp, num_pes, run_s, CAST(place AS BIGINT) AS place,
-                   least({sample * 10}, num_side) AS num_pool
-            FROM shuffled WHERE place <= {sample * 10}
+        ), turns AS (
+            SELECT CAST(number AS BIGINT) AS turn
+            FROM (SELECT explode(sequence(1, {sample})) AS number) AS numbers
+        ), places AS (
+            SELECT sides.grp, sides.single, draw, (
+                       (first_step * turn % {PRIME} * turn + second_step * turn + start) % {PRIME}
+                   ) % least(num_side, {sample * 10}) + 1 AS place
+            FROM sides JOIN balance ON sides.grp = balance.grp
+            JOIN (VALUES {steps}) AS steps(draw, single, first_step, second_step, start)
+                 ON sides.single = steps.single
+            JOIN turns ON turn <= num_drawn
         ), drawn AS (
-            SELECT grp, draw, num_pes, run_s
-            FROM pool CROSS JOIN (VALUES {steps}) AS turns(draw, step)
-            WHERE (place * step + draw) % num_pool < {sample}
+            SELECT pool.grp, draw, num_pes, run_s
+            FROM places JOIN pool ON places.grp = pool.grp AND places.single = pool.single
+                 AND places.place = pool.place
         ), ranked AS (
             SELECT grp, draw, num_pes, run_s,
                    {_mid_rank("num_pes")} AS size_rank, {_mid_rank("run_s")} AS run_rank
             FROM drawn
         ), measured AS (
-            SELECT grp, draw, count(*) AS num_jobs, corr(size_rank, run_rank) AS spearman,
-                   corr(ln(num_pes), ln(run_s)) AS pearson
+            SELECT grp, draw, {_correlation("size_rank", "run_rank")} AS spearman,
+                   {_correlation("ln(num_pes)", "ln(run_s)")} AS pearson
             FROM ranked GROUP BY grp, draw
         ), listed AS (
-            SELECT grp, 'spearman' AS coefficient, num_jobs, spearman AS value FROM measured
+            SELECT grp, 1 AS kind, spearman AS value FROM measured
             UNION ALL
-            SELECT grp, 'pearson of logs' AS coefficient, num_jobs, pearson AS value FROM measured
+            SELECT grp, 2 AS kind, pearson AS value FROM measured
         ), summed AS (
-            SELECT grp, coefficient, max(num_jobs) AS num_jobs, count(value) AS num_draws,
+            SELECT balance.grp, kinds.kind, 2 * max(num_drawn) AS num_jobs, count(value) AS num_draws,
                    avg(value) AS mean, percentile(value, 0.025) AS low,
                    percentile(value, 0.975) AS high
-            FROM listed GROUP BY grp, coefficient
+            FROM balance CROSS JOIN (SELECT explode(sequence(1, 2)) AS kind) AS kinds
+            LEFT JOIN listed ON balance.grp = listed.grp AND kinds.kind = listed.kind
+            GROUP BY balance.grp, kinds.kind
         )
-        SELECT *, CASE WHEN low > 0 THEN 'weak scaling' WHEN high < 0 THEN 'strong scaling'
-                       WHEN mean IS NOT NULL THEN 'neither' END AS reading
-        FROM summed ORDER BY grp, coefficient DESC
+        SELECT grp, CASE kind WHEN 1 THEN 'spearman' ELSE 'pearson of logs' END AS coefficient,
+               num_jobs, num_draws, mean, low, high,
+               CASE WHEN num_jobs < 60 OR mean IS NULL THEN 'too few jobs'
+                    WHEN low > 0 THEN 'weak scaling' WHEN high < 0 THEN 'strong scaling'
+                    ELSE 'neither' END AS reading
+        FROM summed ORDER BY grp, kind
     """
 
 
@@ -143,13 +168,6 @@ def _mid_rank(column: str) -> str:
     return f"(rank() {window} + count(*) {window}) / 2e0"
 
 
-def _primes(count: int) -> list[int]:
-    """Primes above any pool's size: i -> (i × prime + b) mod size then visits each place once."""
-    return [_next_prime(1_000_003 + 104_729 * draw) for draw in range(count)]
-
-
-def _next_prime(number: int) -> int:
-    number |= 1
-    while not all(number % divisor for divisor in range(3, int(number**0.5) + 1, 2)):
-        number += 2
-    return number
+def _correlation(left: str, right: str) -> str:
+    """The correlation, unknown where one side does not vary (the engines differ on that)."""
+    return f"CASE WHEN stddev_samp({left}) > 0 AND stddev_samp({right}) > 0 THEN corr({left}, {right}) END"

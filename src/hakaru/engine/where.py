@@ -34,9 +34,15 @@ class Condition:
     values: tuple[Value, ...] = ()
 
     def __and__(self, other: Condition) -> Condition:
+        return self._joined("AND", other)
+
+    def __or__(self, other: Condition) -> Condition:
+        return self._joined("OR", other)
+
+    def _joined(self, word: str, other: Condition) -> Condition:
         shifted = [f"{{{i + len(self.values)}}}" for i in range(len(other.values))]
         sql = other.sql.format(*shifted) if shifted else other.sql
-        return Condition(f"{self.sql} AND {sql}", self.values + other.values)
+        return Condition(f"{self.sql} {word} {sql}", self.values + other.values)
 
 
 EVERYTHING = Condition("true")
@@ -123,6 +129,8 @@ class _Writer:
         if isinstance(node, exp.In):
             return self._in(node)
         if isinstance(node, exp.Between):
+            if node.args.get("symmetric"):
+                raise FilterError(f"{node.sql()!r}: write the lower end first, without SYMMETRIC")
             column, kind = self._column(node.this)
             low, high = (self._value(node.args[end], kind, column) for end in ("low", "high"))
             return f"{column} BETWEEN {low} AND {high}"

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from hakaru.errors import HakaruError
+from hakaru.registry import hint
 
 Row = Mapping[str, Any]
 LARGEST_UNKNOWN_SHARE = 0.01
@@ -71,7 +72,7 @@ def find_metrics(ids: Sequence[str]) -> list[Metric]:
     known = load_metrics()
     for id in ids:
         if id not in known:
-            raise HakaruError(f"there is no metric {id!r}; known: {', '.join(known)}")
+            raise HakaruError(f"there is no metric {id!r}; {hint(id, known)}")
     return [metric for id, metric in known.items() if not ids or id in ids]
 
 

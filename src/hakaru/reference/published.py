@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 
 from hakaru.errors import HakaruError
+from hakaru.registry import hint
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def find_clusters(names: Sequence[str]) -> list[str]:
         near = [known[key] for key in known if _plain(name) and _plain(name) in key]
         exact = known.get(_plain(name))
         if exact is None and len(near) != 1:
-            listed = ", ".join(near or known.values())
-            raise HakaruError(f"there is no published cluster {name!r}; known: {listed}, none, all")
+            listed = f"known: {', '.join(near)}" if near else hint(name, known.values())
+            raise HakaruError(f"there is no published cluster {name!r}; {listed} (or none, all)")
         found.append(exact or near[0])
     return list(dict.fromkeys(found))
 
