@@ -41,6 +41,7 @@ STATES: dict[str, str] = {
     "REQUEUED": "preempted",
 }
 
+LOCAL_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{5,8}"
 COUNT = r"[0-9]+(\.[0-9]+)?[KMGTP]?"
 RANGE = r"[0-9]{1,9}(-[0-9]{1,9})?"
 NODE_LIST = rf"([^,\[\]\s]|\[{RANGE}(,{RANGE})*\])+(,([^,\[\]\s]|\[{RANGE}(,{RANGE})*\])+)*"
@@ -67,14 +68,22 @@ def exit_code(text: str) -> str:
     return f"CASE WHEN {signal} > 0 THEN 128 + {signal} WHEN {signal} = 0 THEN {code} END"
 
 
-def moment(text: str, zone: str) -> str:
-    """Epoch seconds, or the client's local time without an offset; 0 is unset."""
+def moment(text: str, zone: str | None) -> str:
+    """Epoch seconds, or the client's local time without an offset, if it has a zone; 0 is unset."""
     epoch = f"to_timestamp(nullif(TRY_CAST({text} AS BIGINT), 0))"
-    local = f"TRY_CAST({text} AS TIMESTAMP) AT TIME ZONE {quote(zone)}"
+    later = _later(text, zone)
+    first = f"CASE WHEN {_is_repeated(text, zone)} THEN {later} - INTERVAL 1 HOUR ELSE {later} END"
+    local = f"WHEN regexp_full_match({text}, '{LOCAL_TIME}') THEN {first}" if zone else ""
+    return f"CASE WHEN regexp_full_match({text}, '[0-9]{{1,11}}') THEN {epoch} {local} END"
+
+
+def moment_again(text: str, zone: str | None) -> str:
+    """The second moment at which clocks showed a local time, where they were put back; else null."""
+    if zone is None:
+        return "CAST(NULL AS TIMESTAMPTZ)"
     return (
-        f"CASE WHEN regexp_full_match({text}, '[0-9]{{1,11}}') THEN {epoch} "
-        f"WHEN regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ][0-9:]{{5,8}}') "
-        f"THEN {local} END"
+        f"CASE WHEN regexp_full_match({text}, '{LOCAL_TIME}') AND {_is_repeated(text, zone)} "
+        f"THEN {_later(text, zone)} END"
     )
 
 
@@ -154,6 +163,16 @@ def task_ids(text: str) -> str:
         f"CASE WHEN regexp_full_match({text}, {quote(TASKS)}) THEN "
         f"list_transform({tasks}, lambda task: split_part({text}, '[', 1) || task) END"
     )
+
+
+def _later(text: str, zone: str | None) -> str:
+    """DuckDB gives the later of the two moments of a repeated hour."""
+    return f"(TRY_CAST({text} AS TIMESTAMP) AT TIME ZONE {quote(zone or 'UTC')})"
+
+
+def _is_repeated(text: str, zone: str | None) -> str:
+    hour_before = f"({_later(text, zone)} - INTERVAL 1 HOUR)"
+    return f"{hour_before} AT TIME ZONE {quote(zone or 'UTC')} = TRY_CAST({text} AS TIMESTAMP)"
 
 
 def _scaled(text: str, units: str) -> str:

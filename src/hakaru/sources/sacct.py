@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import available_timezones
 
 from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
@@ -18,6 +17,14 @@ from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
 from hakaru.sources._sacct_header import Layout, parse
 from hakaru.sources._sacct_records import cell, records
+from hakaru.sources._sacct_times import (
+    TIMES,
+    in_order,
+    readings,
+    reason_backwards,
+    reasons_without_zone,
+    zone_of,
+)
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -28,7 +35,6 @@ COMMAND = (
     "ReqTRES,NCPUS,ReqMem,TimelimitRaw,Submit,Eligible,Start,End,ElapsedRaw,NodeList,JobName"
 )
 REQUIRED = (("JobID", "JobIDRaw"), ("State",), ("Submit",))
-TIMES = ("Submit", "Eligible", "Start", "End")
 # column of the query below, and the fields it may come from, the first that the header has
 TEXTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("id", ("jobid", "jobidraw")),
@@ -73,7 +79,8 @@ class Sacct:
         layout = _checked_layout(path)
         if layout.position("cluster"):
             _check_one_cluster(con, path, layout)
-        return Records(sql=_query(path, layout, _zone(options)))
+        given = {"zone": options["zone"]} if options.get("zone") else {}
+        return Records(sql=_query(path, layout, zone_of(con, path, layout, options)), facts=given)
 
 
 def _missing(layout: Layout) -> list[str]:
@@ -118,14 +125,7 @@ def _check_one_cluster(con: DuckDBPyConnection, path: Path, layout: Layout) -> N
         )
 
 
-def _zone(options: Mapping[str, Any]) -> str:
-    zone = options.get("zone") or "UTC"
-    if zone not in available_timezones():
-        raise SourceError(f"zone {zone!r} is not an IANA time zone such as 'Asia/Tokyo'")
-    return str(zone)
-
-
-def _query(path: Path, layout: Layout, zone: str) -> str:
+def _query(path: Path, layout: Layout, zone: str | None) -> str:
     id = cell(layout, "jobid", "jobidraw")
     texts = ", ".join(_text(layout, column, fields) for column, fields in TEXTS)
     return f"""
@@ -134,12 +134,12 @@ def _query(path: Path, layout: Layout, zone: str) -> str:
             FROM ({records(path, layout)})
             WHERE _stray OR NOT coalesce(regexp_matches({id}, '{STEP}'), false)),
         parsed AS MATERIALIZED (
-            SELECT *, {_values(zone)} FROM named),
+            SELECT *, {in_order()} FROM (SELECT *, {_values(zone)} FROM named)),
         -- A resize ends the record and opens one with a new Submit, but with the Start of the first.
         resized AS (SELECT DISTINCT id, "end" FROM parsed WHERE word = 'RESIZING'),
         jobs AS (
-            SELECT p.*, {_reason(layout)} AS _reason, r.id IS NOT NULL AS goes_on,
-                   {_started(layout)} AS began
+            SELECT p.*, r.id IS NOT NULL AS goes_on, {_started(layout)} AS began,
+                   {_reason(layout, zone)} AS _reason
             FROM parsed AS p LEFT JOIN resized AS r
             ON p.id = r.id AND p.submit = r."end" AND p.start < p.submit)
         SELECT _line, _text, _reason,
@@ -168,7 +168,7 @@ def _text(layout: Layout, column: str, fields: tuple[str, ...]) -> str:
     return f"CASE WHEN trim({text}) NOT IN {NOTHING} THEN trim({text}) END AS {column}"
 
 
-def _values(zone: str) -> str:
+def _values(zone: str | None) -> str:
     word = slurm.state_word("state_text")
     tres = "coalesce(alloc_tres, req_tres)"
     minutes = "TRY_CAST(limit_minutes AS BIGINT) * 60"
@@ -176,7 +176,7 @@ def _values(zone: str) -> str:
         "word": word,
         "state": slurm.state(word),
         "exit_code": slurm.exit_code("exit_text"),
-        **{name.lower(): slurm.moment(f"{name.lower()}_text", zone) for name in TIMES},
+        **readings(zone),
         "num_nodes": _first_count("alloc_nodes", "nodes_text", slurm.tres(tres, "node")),
         "num_cpus": _first_count("alloc_cpus", "cpus_text", slurm.tres(tres, "cpu")),
         "num_gpus": slurm.num_gpus(tres),
@@ -225,7 +225,7 @@ def _run(layout: Layout) -> str:
     """
 
 
-def _reason(layout: Layout) -> str:
+def _reason(layout: Layout, zone: str | None) -> str:
     width = len(layout.names)
     found = f"num_cells - {int(layout.trailing)}"
     shown = "left({0}, 60)"
@@ -272,7 +272,9 @@ def _reason(layout: Layout) -> str:
             ("state_text IS NULL", "'State is missing'"),
             ("state IS NULL", f"'State is not one of Slurm''s: ' || {shown.format('state_text')}"),
             ("submit_text IS NULL", "'Submit is missing'"),
+            *([] if zone else reasons_without_zone()),
             *values,
+            reason_backwards(),
             (
                 "len(list_filter(nodes, lambda n: contains(n, '['))) > 0",
                 f"'NodeList is not a list of nodes: ' || {shown.format('node_list')}",
