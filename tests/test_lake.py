@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from hakaru.engine.duckdb import connect
 from hakaru.errors import LakeError
 from hakaru.lake import Lake, Upsert
-from hakaru.schema import INGESTS, JOBS, REJECTS
+from hakaru.lake._log import Log
+from hakaru.schema import CLUSTERS, INGESTS, JOBS, NODES, REJECTS, RUNS, SAMPLES, TABLES
 from hakaru.settings import Engine
 from tests.conftest import job, put_jobs, utc
 
@@ -325,6 +326,122 @@ def test_facts_clusters_and_ingests(lake: Lake) -> None:
     status = {table.name: table for table in lake.status()}
     assert (status["jobs"].num_rows, status["samples"].num_rows) == (2, 0)
     assert status["jobs"].committed_at is not None and status["samples"].version == -1
+
+
+def test_jobs_without_a_line_in_the_ingest_log_make_a_cluster_known(lake: Lake, con: Any) -> None:
+    lake.put_rows(con, JOBS, [job(1, cluster="alone")])
+    lake.put_rows(con, JOBS, [job(1, cluster="a"), job(1, cluster="b"), job(1, cluster="mid")])
+    assert lake.clusters() == ["a", "alone", "b", "mid"]
+
+
+def test_facts_of_an_older_version_give_way_to_those_of_a_file(lake: Lake, con: Any) -> None:
+    from deltalake import write_deltalake
+
+    old = {"cluster": "c", "source": "swf", "facts": '{"zone": "UTC", "nodes": 3}'}
+    write_deltalake(str(lake.root / "clusters"), pa.Table.from_pylist([old]))
+    assert lake.facts() == {"c": {"zone": "UTC", "nodes": 3}}
+    row = {"cluster": "c", "source": "swf", "file": "f", "said_at": utc("2018-01-01T00:00:00")}
+    said = row | {"facts": '{"zone": "Asia/Tokyo"}'}
+    assert lake.put_rows(con, CLUSTERS, [said]) == Upsert(num_new=1)
+    assert lake.facts() == {"c": {"zone": "Asia/Tokyo", "nodes": 3}}
+    lake.compact()
+    assert lake.facts() == {"c": {"zone": "Asia/Tokyo", "nodes": 3}}
+
+
+def test_a_file_that_says_something_else_later_is_believed_in_any_order(
+    tmp_path: Path, con: Any
+) -> None:
+    row = {"cluster": "c", "source": "swf", "file": "f"}
+    first = row | {"said_at": utc("2018-01-01T00:00:00"), "facts": '{"zone": "UTC"}'}
+    later = row | {"said_at": utc("2018-01-02T00:00:00"), "facts": '{"zone": "Asia/Tokyo"}'}
+    for i, order in enumerate(([first, later], [later, first])):
+        lake = Lake.create(tmp_path / str(i))
+        for said in order:
+            lake.put_rows(con, CLUSTERS, [said])
+        assert lake.facts() == {"c": {"zone": "Asia/Tokyo"}}
+
+
+# ---- a cluster is forgotten
+
+
+def _of_two(lake: Lake, con: Any) -> None:
+    """Rows of `a` and `b` in every table; the jobs in files of one and in a file of both."""
+    moment = utc("2018-01-01T00:00:00")
+    for name in ("a", "b"):
+        put_jobs(lake, [job(n, cluster=name) for n in range(3)], facts='{"nodes": 1}')
+        lake.put_rows(
+            con, SAMPLES, [{"cluster": name, "node": "n", "gpu": 0, "sampled_at": moment}]
+        )
+        lake.put_rows(con, NODES, [{"cluster": name, "node": "n", "since": moment}])
+        lake.put_rows(con, RUNS, [{"cluster": name, "run_id": "1", "started_at": moment}])
+    lake.put_rows(con, JOBS, [job(9, cluster=name) for name in ("a", "b")])
+    lake.put_rows(con, REJECTS, [{"cluster": c, "file": "f", "line": 1} for c in ("a", "b")])
+
+
+FORGOTTEN = {
+    "jobs": 4,
+    "samples": 1,
+    "nodes": 1,
+    "runs": 1,
+    "rejects": 1,
+    "clusters": 1,
+    "ingests": 1,
+}
+
+
+def test_a_forgotten_cluster_leaves_every_table_and_the_others_stay(lake: Lake, con: Any) -> None:
+    _of_two(lake, con)
+    held = lake.files(JOBS)
+    assert lake.rows_of("a") == FORGOTTEN
+    assert lake.forget("a") == FORGOTTEN
+    assert lake.clusters() == ["b"] and lake.facts() == {"b": {"nodes": 1}}
+    assert lake.rows_of("b") == FORGOTTEN
+    for table in TABLES.values():
+        assert set(lake.read(con, table)["cluster"].to_pylist()) == {"b"}
+    assert all(Path(file).exists() for file in held)
+    lake.compact(retain_hours=0)
+    assert lake.rows_of("b") == FORGOTTEN
+    assert lake.put_rows(con, JOBS, [job(1, cluster="a")]) == Upsert(num_new=1)
+
+
+def test_the_last_cluster_can_be_forgotten_and_come_again(lake: Lake, con: Any) -> None:
+    put_jobs(lake, [job(1), job(2)])
+    lake.forget("c")
+    assert lake.clusters() == [] and lake.files(JOBS) == []
+    assert lake.read(con, JOBS).num_rows == 0
+    put_jobs(lake, [job(1)])
+    assert lake.clusters() == ["c"] and list(rows(lake, con)) == ["1"]
+
+
+def test_a_cluster_that_is_not_there_cannot_be_forgotten(lake: Lake, con: Any) -> None:
+    with pytest.raises(LakeError, match=r"nothing of a cluster 'x'; its clusters: none"):
+        lake.forget("x")
+    put_jobs(lake, [job(1, cluster="a"), job(1, cluster="y")])
+    for ask in (lake.forget, lake.rows_of):
+        with pytest.raises(LakeError, match=r"nothing of a cluster 'x'; its clusters: a, y"):
+            ask("x")
+
+
+@pytest.mark.parametrize("num_done", range(1, 7))
+def test_a_killed_removal_is_ended_by_a_rerun(
+    lake: Lake, con: Any, monkeypatch: pytest.MonkeyPatch, num_done: int
+) -> None:
+    _of_two(lake, con)
+    commit = Log.commit
+    commits: list[str] = []
+
+    def dying(self: Log, *arguments: Any, **options: Any) -> None:
+        if len(commits) == num_done:
+            raise KeyboardInterrupt
+        commits.append(self.table.name)
+        commit(self, *arguments, **options)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Log, "commit", dying)
+        lake.forget("a")
+    assert lake.clusters() == ["a", "b"]
+    assert lake.forget("a") == FORGOTTEN | dict.fromkeys(commits, 0)
+    assert lake.clusters() == ["b"] and lake.rows_of("b") == FORGOTTEN
 
 
 def test_rejects_with_one_place_are_one_row(lake: Lake, con: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
+import os
 import random
 import shutil
 import time
@@ -12,7 +14,9 @@ from typing import Any
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 
+from hakaru.cli import main
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import connect, one_row, select_files
 from hakaru.lake import Lake
@@ -86,6 +90,24 @@ def kill_after(seconds: float, work: Callable[..., None], *arguments: Any, stage
     return process.exitcode != 0
 
 
+def check_status(workspace: Path) -> str:
+    """What `hakaru lake status` says; it must have something to say in every state."""
+    told = CliRunner().invoke(main, ["lake", "status", "--workspace", str(workspace)])
+    assert told.exit_code == 0, told.output + repr(told.exception)
+    return told.output
+
+
+def die_before_the_log(workspace: Path, log: Path) -> None:
+    """As a kill between the jobs' commit and the ingest log would have it."""
+    module = importlib.import_module("hakaru.sources.ingest")
+    module.log_ingest = lambda *_, **__: os._exit(9)  # type: ignore[attr-defined]
+    run_ingest(workspace, log)
+
+
+def run_forget(workspace: Path) -> None:
+    Lake.open(workspace).forget("c")
+
+
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two logs of one name, so that their ids are the same: the second overlaps and changes the first."""
@@ -123,12 +145,47 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new_state(
         killed += kill_after(moment, run_ingest, work, new, staged, staged=staged)
         found = state_of(work)
         assert found[:3] in (before[:3], after[:3]), f"half a commit after {moment:.3f} s"
+        check_status(work)
         seen.append(found)
         run_ingest(work, new)
         assert state_of(work) == after, f"the rerun after {moment:.3f} s"
     assert killed > NUM_KILLS // 3
     assert before[:3] in [state[:3] for state in seen]
     assert not list((work / "lake" / "_staging").iterdir())
+
+
+def test_jobs_whose_ingest_was_not_logged_are_shown(
+    tmp_path: Path, logs: tuple[Path, Path]
+) -> None:
+    process = context.Process(target=die_before_the_log, args=(tmp_path / "w", logs[0]))
+    process.start()
+    process.join()
+    lake = Lake.open(tmp_path / "w")
+    assert process.exitcode == 9 and lake.ingests() == []
+    assert state_of(tmp_path / "w")[0] == NUM_JOBS - NUM_JOBS // 1000
+    assert lake.clusters() == ["c"]
+    assert "interrupted" in check_status(tmp_path / "w")
+    asked = CliRunner().invoke(main, ["show", "states", "--workspace", str(tmp_path / "w")])
+    assert asked.exit_code == 0, asked.output
+    run_ingest(tmp_path / "w", logs[0])
+    assert "interrupted" not in check_status(tmp_path / "w")
+
+
+def test_a_kill_while_forgetting_is_ended_by_a_rerun(
+    tmp_path: Path, logs: tuple[Path, Path]
+) -> None:
+    saved, work = tmp_path / "saved", tmp_path / "work"
+    run_ingest(saved, logs[0])
+    rng = random.Random(time.time_ns())
+    for _ in range(8):
+        shutil.copytree(saved, work)
+        kill_after(rng.uniform(0, 0.3), run_forget, work, staged=None)
+        check_status(work)
+        if Lake.open(work).clusters():
+            run_forget(work)
+        assert state_of(work) == (0, 0, 0, 0)
+        assert all(table.num_rows == 0 for table in Lake.open(work).status())
+        shutil.rmtree(work)
 
 
 def test_a_kill_while_compacting_loses_nothing(tmp_path: Path, logs: tuple[Path, Path]) -> None:

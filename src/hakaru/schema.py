@@ -179,11 +179,14 @@ RUNS = Table(
 CLUSTERS = Table(
     name="clusters",
     meaning="What the sources' headers say of a cluster; `hakaru.toml` has the last word.",
-    key=("cluster", "source"),
+    key=("cluster", "source", "file"),
     time="",
+    prefer=("said_at",),
     columns=(
         Column("cluster", "string", "The cluster's name in this workspace."),
         Column("source", "string", "The source that said so."),
+        Column("file", "string", "The file whose header said so; - is standard input."),
+        Column("said_at", "timestamp", "When it was read; a file's last word stands.", "UTC"),
         Column("facts", "string", "Settings as JSON, with the names that `hakaru.toml` uses."),
     ),
 )
@@ -197,7 +200,7 @@ INGESTS = Table(
         Column("ingest_id", "string", "Unique id of the ingest."),
         Column("cluster", "string", "The cluster it went to."),
         Column("source", "string", "The source that read it."),
-        Column("inputs", "list<string>", "The files or addresses that were read."),
+        Column("inputs", "list<string>", "The files or addresses read; - is standard input."),
         Column("synthetic", "boolean", "Whether the data was generated."),
         Column("started_at", "timestamp", "When it began.", "UTC"),
         Column("ended_at", "timestamp", "When its rows were committed.", "UTC"),
@@ -212,12 +215,12 @@ INGESTS = Table(
 
 REJECTS = Table(
     name="rejects",
-    meaning="One row a record that could not be read, with its place and the reason.",
+    meaning="One row a record that could not be read when its file was last ingested.",
     key=("cluster", "file", "line"),
     time="",
     columns=(
         Column("cluster", "string", "The cluster it was meant for."),
-        Column("file", "string", "The file's name."),
+        Column("file", "string", "The file's name; - is standard input."),
         Column("line", "bigint", "The line in the file, from 1."),
         Column("source", "string", "The source that read it."),
         Column("reason", "string", "What is wrong with it."),

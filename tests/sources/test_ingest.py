@@ -20,6 +20,7 @@ from hakaru.lake import Lake, Upsert
 from hakaru.schema import JOBS, REJECTS
 from hakaru.settings import Engine
 from hakaru.sources import ingest
+from hakaru.sources._reading import Reading, rows_a_byte
 from tests.conftest import utc
 
 HEADER = (
@@ -128,6 +129,108 @@ def test_two_clusters_keep_apart(lake: Lake, tmp_path: Path) -> None:
     assert lake.clusters() == ["one", "two"]
 
 
+def _shifted(path: Path, shift_s: int, numbers: range) -> Path:
+    """The log as another --zone would have read it."""
+    times = ("time_submit", "time_start", "time_end")
+    at = {n: 1514764800 + n + shift_s for n in numbers}
+    cells = [dict(zip(times, (at[n], at[n] + 10, at[n] + 3610), strict=True)) for n in numbers]
+    return write(path, *(line(n, **c) for n, c in zip(numbers, cells, strict=True)))
+
+
+def test_jobs_that_were_there_at_another_time_are_warned_of(lake: Lake, tmp_path: Path) -> None:
+    right = _shifted(tmp_path / "a" / "log.csv", 0, range(5))
+    assert ingest(lake, [right], "c").warnings == []
+    assert ingest(lake, [right], "c").warnings == []
+    wrong = _shifted(tmp_path / "b" / "log.csv", 9 * 3600, range(5))
+    (warning,) = ingest(lake, [wrong], "c").warnings
+    assert warning == (
+        "5 of the new jobs were there already with another submit time: a wrong --zone? "
+        "`hakaru lake forget --cluster c` begins anew"
+    )
+    assert ingest(lake, [wrong], "other").warnings == []
+
+
+def test_a_requeued_job_among_known_ones_is_no_wrong_zone(lake: Lake, tmp_path: Path) -> None:
+    ingest(lake, [write(tmp_path / "a" / "log.csv", line(1), line(2))], "c")
+    requeued = line(2, time_submit=1514764900, time_start=1514764910, time_end=1514768510)
+    summary = ingest(lake, [write(tmp_path / "b" / "log.csv", line(1), requeued)], "c")
+    assert summary.upsert == Upsert(num_new=1, num_unchanged=1, num_moved=1)
+    assert summary.warnings == []
+
+
+@pytest.mark.parametrize(("num_fresh", "num_warnings"), [(101, 1), (103, 0)])
+def test_a_warning_needs_more_than_half_of_the_new_jobs(
+    lake: Lake, tmp_path: Path, num_fresh: int, num_warnings: int
+) -> None:
+    ingest(lake, [write(tmp_path / "a" / "log.csv", *(line(n) for n in range(103)))], "c")
+    moved = _shifted(tmp_path / "b" / "log.csv", 3600, range(102)).read_text().splitlines()[1:]
+    fresh = [line(n) for n in range(102, 103 + num_fresh)]
+    summary = ingest(lake, [write(tmp_path / "b" / "log.csv", *moved, *fresh)], "c")
+    assert summary.upsert == Upsert(num_new=102 + num_fresh, num_unchanged=1, num_moved=102)
+    assert len(summary.warnings) == num_warnings
+
+
+def test_an_ingest_replaces_the_rejects_of_its_files_only(lake: Lake, tmp_path: Path) -> None:
+    log, other = tmp_path / "a.csv", write(tmp_path / "b.csv", "worse")
+    write(log, line(1), "broken", line(3, queue=9))
+    ingest(lake, [log, other], "c")
+    ingest(lake, [log], "other")
+    assert len(rejects(lake)) == 5
+    write(log, line(1), line(2), line(3, queue=8))
+    ingest(lake, [log], "c")
+    assert rejects(lake) == [
+        ("a.csv", 3, "expected 13 columns, found 1"),  # the other cluster's
+        ("a.csv", 4, "queue 8 is not 0 to 3"),
+        ("a.csv", 4, "queue 9 is not 0 to 3"),
+        ("b.csv", 2, "expected 13 columns, found 1"),
+    ]
+    write(log, line(1), line(2), line(3))
+    ingest(lake, [log], "c")
+    ingest(lake, [log], "other")
+    assert [place[:2] for place in rejects(lake)] == [("b.csv", 2)]
+    ingest(lake, [write(other, line(7))], "c")
+    assert rejects(lake) == []
+
+
+def test_a_copy_goes_by_the_name_of_the_log(lake: Lake, tmp_path: Path) -> None:
+    copy = write(tmp_path / "stdin", line(1), "broken")
+    summary = ingest(lake, [copy], "c", names={copy: "-"})
+    assert summary.first_rejects == [("-", 3, "expected 13 columns, found 1")]
+    assert rejects(lake) == [("-", 3, "expected 13 columns, found 1")]
+    assert lake.ingests()[0]["inputs"] == ["-"]
+    with pytest.raises(SourceError, match=r"^-, line 3: "):
+        ingest(lake, [copy], "c", names={copy: "-"}, strict=True)
+    copy.write_text("what is this")
+    with pytest.raises(SourceError, match=r"^-: the format is not known"):
+        ingest(lake, [copy], "c", names={copy: "-"})
+
+
+def _swf(path: Path, *header: str) -> Path:
+    job = "1 0 10 3600 4 -1 -1 4 7200 -1 1 1 1 -1 1 -1 -1 -1"
+    path.write_text("\n".join(["; UnixStartTime: 1514764800", *header, job]) + "\n")
+    return path
+
+
+def test_the_last_word_of_a_files_header_stands(lake: Lake, tmp_path: Path) -> None:
+    log = tmp_path / "a.swf"
+    for zone in ("Europe/Paris", "Asia/Tokyo", "Europe/Paris"):
+        ingest(lake, [_swf(log, f"; TimeZoneString: {zone}", "; MaxNodes: 9")], "c")
+        assert lake.facts()["c"]["zone"] == zone
+    ingest(lake, [_swf(log, "; TimeZoneString: Asia/Tokyo")], "c")
+    assert lake.facts()["c"]["zone"] == "Asia/Tokyo" and "nodes" not in lake.facts()["c"]
+
+
+def test_files_of_one_cluster_speak_in_the_order_of_their_names(tmp_path: Path) -> None:
+    one = _swf(tmp_path / "1.swf", "; TimeZoneString: Asia/Tokyo", "; MaxNodes: 9")
+    two = _swf(tmp_path / "2.swf", "; TimeZoneString: Europe/Paris")
+    for i, order in enumerate(([[one], [two]], [[two], [one]], [[two, one]])):
+        lake = Lake.create(tmp_path / f"lake{i}")
+        for paths in order:
+            ingest(lake, paths, "c")
+        facts = lake.facts()["c"]
+        assert (facts["zone"], facts["nodes"]) == ("Europe/Paris", 9)
+
+
 # ---- what is refused
 
 
@@ -161,10 +264,21 @@ def test_a_fault_of_one_file_is_named_and_stops_the_rest(lake: Lake, tmp_path: P
     whole = gzip.compress(_large(tmp_path / "torn.csv", 50_000).read_bytes())
     torn = tmp_path / "torn.csv.gz"
     torn.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(SourceError, match=r"torn\.csv\.gz: cannot be read as aaic: .*GZIP"):
+    with pytest.raises(SourceError, match=r"torn\.csv\.gz: the file is damaged: .*fetch it again"):
         ingest(lake, [*good, torn], "c")
     assert table(lake) == [] and lake.ingests() == []
     assert not list((lake.root / "_staging").iterdir())
+
+
+def test_a_wrong_checksum_is_damage_though_every_line_reads(lake: Lake, tmp_path: Path) -> None:
+    log = _large(tmp_path / "a.csv", 5_000)  # beyond the beginning by which a format is told
+    packed = bytearray(gzip.compress(log.read_bytes()))
+    packed[-8] ^= 1  # the first byte of the checksum
+    damaged = tmp_path / "a.csv.gz"
+    damaged.write_bytes(packed)
+    with pytest.raises(SourceError, match=r"a\.csv\.gz: the file is damaged: CRC check failed"):
+        ingest(lake, [damaged], "c")
+    assert table(lake) == [] and lake.ingests() == []
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x'y", "../up", "-x", "a" * 65])
@@ -229,6 +343,33 @@ def test_progress_moves_within_one_file_and_ends_at_the_whole(lake: Lake, tmp_pa
     done = [step[0] for step in seen]
     assert done == sorted(done) and seen[-1] == (size, size, 600_000, 0)
     assert any(0 < bytes < size for bytes in done)
+    rows = [step[2] for step in seen]
+    assert any(0 < num < 600_000 for num in rows)
+    assert rows == sorted(rows)
+
+
+def test_rows_are_estimated_from_bytes_and_end_with_the_truth() -> None:
+    reading = Reading([1000, 3000], rows_a_byte=0.2)
+    assert reading.step([0.5, 0.0]) == (500, 4000, 90, 0)  # 500 × 0.2, less a tenth
+    assert reading.step([0.4, 0.0]) == (500, 4000, 90, 0)
+    reading.ended([True, False], 100, 3)
+    assert reading.step([1.0, 0.5]) == (2500, 4000, 100 + 135, 3)  # 1500 × 100 / 1000
+    assert reading.step([1.0, 1.0]) == (4000, 4000, 100 + 270, 3)
+    reading.ended([True, True], 150, 5)
+    assert reading.step([1.0, 1.0]) == (4000, 4000, 150, 5)
+
+
+def test_records_a_byte_by_a_files_beginning(tmp_path: Path) -> None:
+    text = b"; a comment\n# another\n12|x\n12.batch|x\n12.0|x\n13|x\n"
+    plain, packed, other = tmp_path / "a.txt", tmp_path / "a.txt.gz", tmp_path / "a.parquet"
+    plain.write_bytes(text)
+    assert rows_a_byte(plain) == 2 / len(text)
+    packed.write_bytes(gzip.compress(text))
+    assert rows_a_byte(packed) == 2 / packed.stat().st_size
+    other.write_bytes(b"PAR1\0\n\n\n")
+    assert rows_a_byte(other) == 0.0
+    plain.write_bytes(b"")
+    assert rows_a_byte(plain) == 0.0
 
 
 def test_ctrl_c_stops_the_readers_and_leaves_nothing(lake: Lake, tmp_path: Path) -> None:

@@ -67,7 +67,10 @@ def command(
     lake = Lake.create(workspace)
     options = {"mapping": mapping, "zone": zone}
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
-        files = [_stdin_copy(Path(folder)) if str(path) == "-" else path for path in paths]
+        stdin = Path(folder) / "stdin"
+        if Path("-") in paths:
+            _copy_stdin(stdin)
+        files = [stdin if str(path) == "-" else path for path in paths]
         summary = ingest_with_progress(
             lake,
             files,
@@ -75,6 +78,7 @@ def command(
             format=format,
             options=options,
             strict=strict,
+            names={stdin: "-"},
         )
     print_summary(summary, workspace)
 
@@ -100,14 +104,14 @@ def print_summary(summary: Summary, workspace: Path) -> None:
             f"  submitted {summary.since:%Y-%m-%d} to {summary.until:%Y-%m-%d} (UTC), "
             f"{summary.num_users:,} users{gpus}"
         )
+    for warning in summary.warnings:
+        click.secho(f"  warning: {warning}", fg="yellow")
     click.echo(f"  workspace {workspace}; next: hakaru show walltime -w {workspace}")
 
 
-def _stdin_copy(folder: Path) -> Path:
-    path = folder / "stdin"
+def _copy_stdin(path: Path) -> None:
     with open(path, "wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    return path
 
 
 def _print_guess(paths: tuple[Path, ...]) -> None:

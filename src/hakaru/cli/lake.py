@@ -1,7 +1,8 @@
-"""`hakaru lake status|compact`: what the workspace holds, and its housekeeping."""
+"""`hakaru lake status|compact|forget`: what the workspace holds, and its housekeeping."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,41 @@ def compact(workspace: Path, retain_hours: int) -> None:
     click.echo(f"{before} files became {after}")
 
 
+@command.command(epilog="Example: hakaru lake forget --cluster mine")
+@workspace_option
+@click.option("--cluster", required=True, help="Name of the cluster.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def forget(workspace: Path, cluster: str, yes: bool) -> None:
+    """Remove all that is stored of a cluster, to ingest its logs anew.
+
+    Its files are deleted from the disk by a later "hakaru lake compact".
+    """
+    from hakaru.lake import Lake
+
+    lake = Lake.open(workspace)
+    if not yes:
+        _ask(cluster, lake.rows_of(cluster))
+    click.echo(f"{cluster}: removed {_listed(lake.forget(cluster))}")
+
+
+def _ask(cluster: str, rows: dict[str, int]) -> None:
+    from hakaru.errors import HakaruError
+
+    if not sys.stdin.isatty():
+        raise HakaruError(
+            f"this would remove {_listed(rows)} of {cluster}, and nobody is there to be asked: add --yes"
+        )
+    click.confirm(f"Remove {_listed(rows)} of {cluster}?", abort=True)
+
+
+def _listed(rows: dict[str, int]) -> str:
+    """As `2,000 rows of jobs, 3 of ingests`."""
+    held = [(name, count) for name, count in rows.items() if count]
+    (first, count), *others = held
+    noun = "row" if count == 1 else "rows"
+    return ", ".join([f"{count:,} {noun} of {first}", *(f"{n:,} of {name}" for name, n in others)])
+
+
 def _tables(lake: Lake) -> Table:
     from rich.filesize import decimal
     from rich.table import Table
@@ -103,7 +139,10 @@ def _clusters(lake: Lake) -> Table:
     ).fetchall()
     for cluster, jobs, users, first, final in rows:
         name = f"{cluster} (synthetic)" if cluster in synthetic else cluster
-        moments = [f"{moment:%Y-%m-%d %H:%M}" for moment in (first, final, last[cluster])]
+        moments = [
+            f"{moment:%Y-%m-%d %H:%M}" if moment else "interrupted"
+            for moment in (first, final, last.get(cluster))
+        ]
         shown.add_row(name, f"{jobs:,}", f"{users:,}", *moments)
     return shown
 

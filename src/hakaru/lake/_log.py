@@ -180,6 +180,7 @@ def write_parquet(
     return [
         Written(Path(name), size, _statistics(table, num_rows, columns))
         for name, num_rows, size, _, columns, *_ in files
+        if num_rows  # of no rows at all DuckDB makes a file too
     ]
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 1_000_000
 MANY_SMALL = 16
+FAR = "INTERVAL 2 DAY"
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,22 @@ class Upsert:
     num_updated: int = 0
     num_unchanged: int = 0
     num_repeated: int = 0
+    num_moved: int = 0  # new rows whose id was there already, a little earlier or later
 
 
-def merge(con: DuckDBPyConnection, log: Log, rows: str, folder: Path) -> Upsert:
-    """Upsert the relation `rows` into the log's table; new files are made in `folder` first."""
+def merge(
+    con: DuckDBPyConnection, log: Log, rows: str, folder: Path, id_column: str | None = None
+) -> Upsert:
+    """Upsert the relation `rows` into the log's table; new files are made in `folder` first.
+
+    With an `id_column` the new rows are counted whose id the table has at another time.
+    """
     log.check_columns()
     table = log.table
     num_rows = _count(con, rows)
     if num_rows == 0:
         return Upsert()
-    incoming = _without_repeats(con, table, rows)
+    incoming = without_repeats(con, table, rows)
     num_incoming = num_rows if incoming == rows else _count(con, incoming)
     near, within = _near(con, log, incoming)
     if near:
@@ -48,18 +55,22 @@ def merge(con: DuckDBPyConnection, log: Log, rows: str, folder: Path) -> Upsert:
         num_changed, num_new = one_row(
             con, "SELECT count(*), count(*) - count(_file) FROM merge_changed"
         )
+        fresh = "(FROM merge_changed WHERE _file IS NULL)"
+        num_moved = _count_moved(con, log, fresh, id_column) if id_column and num_new else 0
         if num_changed:
             _write_changes(con, log, near, folder)
         con.execute("DROP TABLE merge_changed")
     else:
         num_changed = num_new = num_incoming
-        content = f"SELECT {_columns(table)} FROM {incoming}"
+        num_moved = _count_moved(con, log, incoming, id_column) if id_column else 0
+        content = f"SELECT {columns_of(table)} FROM {incoming}"
         log.commit(write_parquet(con, table, content, folder / "new"), [])
     return Upsert(
         num_new=num_new,
         num_updated=num_changed - num_new,
         num_unchanged=num_incoming - num_changed,
         num_repeated=num_rows - num_incoming,
+        num_moved=num_moved,
     )
 
 
@@ -92,7 +103,7 @@ def _by_cluster(
         yield name, [file for file in files if file.may_hold([name])]
 
 
-def _without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> str:
+def without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> str:
     """The relation itself, or a view with the best row a key where keys repeat within it."""
     keys = ", ".join(f'"{name}"' for name in table.key)
     con.execute(
@@ -105,18 +116,41 @@ def _without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> str:
     con.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE merge_best AS
-        SELECT {_columns(table)} FROM {rows} AS r SEMI JOIN merge_repeated ON {same}
+        SELECT {columns_of(table)} FROM {rows} AS r SEMI JOIN merge_repeated ON {same}
         QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY {_rank(table, "r")} DESC) = 1
         """
     )
     con.execute(
         f"""
         CREATE OR REPLACE TEMP VIEW merge_incoming AS
-        SELECT {_columns(table)} FROM {rows} AS r ANTI JOIN merge_repeated ON {same}
+        SELECT {columns_of(table)} FROM {rows} AS r ANTI JOIN merge_repeated ON {same}
         UNION ALL FROM merge_best
         """
     )
     return "merge_incoming"
+
+
+def _count_moved(con: DuckDBPyConnection, log: Log, fresh: str, id_column: str) -> int:
+    """New rows whose id stands in the table within `FAR` of their period: no zone is further off."""
+    time = log.table.time
+    low, high = one_row(
+        con, f'SELECT min("{time}") - {FAR}, max("{time}") + {FAR} FROM {fresh} AS fresh'
+    )
+    files = [file.path for file in log.files() if file.overlaps(time, low, high)]
+    if low is None or not files:
+        return 0
+    con.execute("SET VARIABLE moved_low = ?", [low])
+    con.execute("SET VARIABLE moved_high = ?", [high])
+    (num_moved,) = one_row(
+        con,
+        f"""
+        SELECT count(*) FROM {fresh} AS fresh SEMI JOIN (
+            SELECT cluster, "{id_column}" FROM {scan_files(log.table, files)}
+            WHERE "{time}" BETWEEN getvariable('moved_low') AND getvariable('moved_high')
+        ) AS stored USING (cluster, "{id_column}")
+        """,
+    )
+    return int(num_moved)
 
 
 def _near(con: DuckDBPyConnection, log: Log, rows: str) -> tuple[list[File], str]:
@@ -150,7 +184,7 @@ def _find_changes(
         f"""
         CREATE OR REPLACE TEMP TABLE merge_changed AS
         SELECT {columns}, stored._file FROM {incoming} AS incoming LEFT JOIN (
-            SELECT {_columns(table)}, filename AS _file
+            SELECT {columns_of(table)}, filename AS _file
             FROM {scan_files(table, paths, filename=True)} WHERE {within}
         ) AS stored ON {_same_key(table, "incoming", "stored")}
         WHERE CASE WHEN stored._file IS NULL THEN true
@@ -168,7 +202,7 @@ def _write_changes(con: DuckDBPyConnection, log: Log, near: Sequence[File], fold
     if len(small) >= MANY_SMALL:
         touched |= {file.path for file in small}
     removed = [file for file in near if file.path in touched]
-    content = f"SELECT {_columns(log.table)} FROM merge_changed"
+    content = f"SELECT {columns_of(log.table)} FROM merge_changed"
     if removed:
         content = f"""
             SELECT * FROM (
@@ -209,12 +243,12 @@ def _order(table: Table) -> str:
     return ", ".join(f'"{name}"' for name in ([table.time] if table.time else table.key))
 
 
-def _columns(table: Table) -> str:
+def columns_of(table: Table) -> str:
     return ", ".join(f'"{name}"' for name in table.names)
 
 
 def _select(table: Table, files: Sequence[File]) -> str:
-    return f"SELECT {_columns(table)} FROM {scan_files(table, [file.path for file in files])}"
+    return f"SELECT {columns_of(table)} FROM {scan_files(table, [file.path for file in files])}"
 
 
 def _count(con: DuckDBPyConnection, relation: str) -> Any:

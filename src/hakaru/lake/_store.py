@@ -13,7 +13,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,9 +23,10 @@ import duckdb
 
 from hakaru.engine.duckdb import connect, select_files
 from hakaru.errors import LakeError
+from hakaru.lake import _remove
 from hakaru.lake._log import Log
 from hakaru.lake._merge import Upsert, compact, merge
-from hakaru.schema import CLUSTERS, INGESTS, TABLES, Table
+from hakaru.schema import CLUSTERS, INGESTS, JOBS, NODES, REJECTS, RUNS, SAMPLES, TABLES, Table
 from hakaru.settings import Engine as EngineSettings
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 FOLDER = "lake"
 STAGING = "_staging"
 RETAIN_HOURS = 168
+# Jobs first, that none is read without its facts; the ingest log last, so that a cluster whose removal
+# was killed is known, and known as synthetic, until a rerun has ended it.
+FORGETTING = (JOBS, SAMPLES, NODES, RUNS, REJECTS, CLUSTERS, INGESTS)
 
 
 @dataclass(frozen=True)
@@ -79,22 +83,53 @@ class Lake:
         return con.sql(select_files(table, self.files(table))).to_arrow_table()
 
     def clusters(self) -> list[str]:
-        """Names of the clusters that something was ingested for."""
-        rows = self._small(INGESTS)
-        return sorted({row["cluster"] for row in rows})
+        """Names of the clusters that something was ingested for, or that have jobs.
+
+        An ingest that was killed may have committed its jobs and not yet its line in the log.
+        """
+        import pyarrow.parquet as pq
+
+        names = {row["cluster"] for row in self._small(INGESTS)}
+        for file in self._log(JOBS).files():
+            if file.mixed:
+                found = pq.ParquetFile(file.path).read(columns=["cluster"])["cluster"]
+                names |= set(found.unique().to_pylist())
+            else:
+                names.add(file.low["cluster"])
+        return sorted(names)
 
     def synthetic_clusters(self) -> set[str]:
         return {row["cluster"] for row in self._small(INGESTS) if row["synthetic"]}
 
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What the sources' headers said, a cluster; a later source in the alphabet wins."""
+        """What the sources' headers said, a cluster.
+
+        A later source in the alphabet wins, and of one source the file that comes later in it; what an
+        older version stored without a file gives way to all others.
+        """
         facts: dict[str, dict[str, Any]] = {}
-        for row in sorted(self._small(CLUSTERS), key=lambda row: str(row["source"])):
+        rows = sorted(
+            self._small(CLUSTERS), key=lambda row: (row["source"] or "", row["file"] or "")
+        )
+        for row in rows:
             facts.setdefault(row["cluster"], {}).update(json.loads(row["facts"]))
         return facts
 
+    def spoken(self, cluster: str) -> dict[tuple[str, str], str]:
+        """A cluster's facts as JSON, as they were said: by source and file."""
+        return {
+            (row["source"], row["file"]): row["facts"]
+            for row in self._small(CLUSTERS)
+            if row["cluster"] == cluster
+        }
+
     def ingests(self) -> list[dict[str, Any]]:
         return sorted(self._small(INGESTS), key=lambda row: (row["started_at"], row["ingest_id"]))
+
+    def rows_of(self, cluster: str) -> dict[str, int]:
+        """How many rows each table holds of a cluster; an error if none does."""
+        with closing(connect(EngineSettings())) as con:
+            return self._check_held(con, cluster)
 
     def status(self) -> list[TableStatus]:
         return [self._table_status(table) for table in TABLES.values()]
@@ -116,10 +151,31 @@ class Lake:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def upsert(self, con: DuckDBPyConnection, table: Table, rows: str) -> Upsert:
-        """Merge the relation `rows` of `con`, which has the table's columns, into the table."""
+    def upsert(
+        self, con: DuckDBPyConnection, table: Table, rows: str, id_column: str | None = None
+    ) -> Upsert:
+        """Merge the relation `rows` of `con`, which has the table's columns, into the table.
+
+        With an `id_column`, `num_moved` counts the new rows whose id stands there at another time.
+        """
         with self._writing() as folder:
-            return merge(con, self._log(table), rows, folder)
+            return merge(con, self._log(table), rows, folder, id_column)
+
+    def replace(
+        self, con: DuckDBPyConnection, table: Table, rows: str, scope: str, by: Sequence[str]
+    ) -> None:
+        """Put `rows` in the place of all that is stored for the columns `by` of the relation `scope`."""
+        with self._writing() as folder:
+            _remove.replace(con, self._log(table), rows, scope, by, folder / "new")
+
+    def forget(self, cluster: str) -> dict[str, int]:
+        """Remove all that is stored of a cluster; the rows that went, a table."""
+        with self._writing() as folder, closing(connect(EngineSettings())) as con:
+            self._check_held(con, cluster)
+            return {
+                table.name: _remove.forget(con, self._log(table), cluster, folder / table.name)
+                for table in FORGETTING
+            }
 
     def put_rows(
         self, con: DuckDBPyConnection, table: Table, rows: Sequence[Mapping[str, Any]]
@@ -155,6 +211,15 @@ class Lake:
 
     def _log(self, table: Table) -> Log:
         return Log.open(self.root / table.name, table)
+
+    def _check_held(self, con: DuckDBPyConnection, cluster: str) -> dict[str, int]:
+        counts = {t.name: _remove.count(con, self._log(t), cluster) for t in FORGETTING}
+        if not any(counts.values()):
+            known = ", ".join(self.clusters()) or "none"
+            raise LakeError(
+                f"{self.workspace} holds nothing of a cluster {cluster!r}; its clusters: {known}"
+            )
+        return counts
 
     def _tidy(self, table: Table, retain_hours: int) -> None:
         """Delete files that no commit has named for `retain_hours`, and shorten the log."""

@@ -29,6 +29,7 @@ from hakaru.sources._base import (
     utf8_copy,
     without_replaced,
 )
+from hakaru.sources._reading import Reading, rows_a_byte
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -72,7 +73,8 @@ class Batch:
     cluster: str
     strict: bool
     folder: Path
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    names: Mapping[Path, str] = field(default_factory=dict)
+    facts: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     synthetic: bool = False
     stopped: threading.Event = field(default_factory=threading.Event)
 
@@ -91,6 +93,14 @@ class Batch:
             f"CREATE VIEW staged_rejects AS SELECT cluster, {rejects} FROM staged_all "
             "WHERE _reason IS NOT NULL"
         )
+
+    def name(self, path: Path) -> str:
+        """What the lake calls a file."""
+        return self.names.get(path, str(path.resolve()))
+
+    def shown(self, path: Path) -> str:
+        """What a message calls a file: as the caller did."""
+        return self.names.get(path, str(path))
 
     def counts(self) -> tuple[int, int]:
         """Rows read, and how many of them were rejected."""
@@ -115,16 +125,14 @@ def read_all(
             for cursor, (path, source) in zip(cursors, chosen, strict=True)
         ]
         try:
-            _watch(batch, futures, cursors, [path.stat().st_size for path, _ in chosen], progress)
+            _watch(batch, futures, cursors, [path for path, _ in chosen], progress)
         except BaseException:
             _stop(batch, futures, cursors)
             raise
-    said = [(path, s.id, f.result()) for (path, s), f in zip(chosen, futures, strict=True)]
-    # in the order of the files' names, so that neither timing nor the caller's order decides
-    for _, name, records in sorted(said, key=lambda entry: entry[:2]):
-        batch.facts.setdefault(name, {}).update(records.facts)
+    for (path, source), future in zip(chosen, futures, strict=True):
+        records = future.result()
+        batch.facts[source.id, batch.name(path)] = records.facts
         batch.synthetic |= records.synthetic
-    _check_rejecting(batch.con)
 
 
 def _cursor(batch: Batch) -> DuckDBPyConnection:
@@ -139,26 +147,29 @@ def _watch(
     batch: Batch,
     futures: Sequence[Future[Records]],
     cursors: Sequence[DuckDBPyConnection],
-    sizes: Sequence[int],
+    paths: Sequence[Path],
     progress: Progress | None,
 ) -> None:
     """Wait for the readers, telling how far they are within the files that they read."""
-    furthest, num_done, counts = 0.0, 0, (0, 0)
+    reading = Reading(
+        [path.stat().st_size for path in paths], rows_a_byte(paths[0]) if progress else 0.0
+    )
+    num_done = 0
     while True:
         waiting = wait(futures, timeout=LOOK_EVERY_S).not_done
-        done = [future for future in futures if future.done()]
-        for future in done:
-            future.result()
-        if len(done) > num_done:
-            num_done, counts = len(done), batch.counts()
+        done = [future.done() for future in futures]
+        for future, is_done in zip(futures, done, strict=True):
+            if is_done:
+                future.result()
+        if sum(done) > num_done:
+            num_done = sum(done)
+            reading.ended(done, *batch.counts())
         if progress:
-            shares = (
-                1.0 if future.done() else max(cursor.query_progress(), 0.0) / 100
-                for future, cursor in zip(futures, cursors, strict=True)
-            )
-            so_far = sum(size * share for size, share in zip(sizes, shares, strict=True))
-            furthest = max(furthest, so_far)
-            progress(int(furthest), sum(sizes), *counts)
+            shares = [
+                1.0 if is_done else max(cursor.query_progress(), 0.0) / 100
+                for is_done, cursor in zip(done, cursors, strict=True)
+            ]
+            progress(*reading.step(shares))
         if not waiting:
             return
 
@@ -181,6 +192,8 @@ def _read_one(
     source: Source,
     options: Mapping[str, Any],
 ) -> Records:
+    if path.suffix == ".gz":
+        check_gzip(path, is_wanted=lambda: not batch.stopped.is_set())
     try:
         try:
             records = source.read(con, path, batch.cluster, options)
@@ -193,11 +206,13 @@ def _read_one(
             _stage(batch, con, path, source, records)
     except duckdb.OutOfMemoryException as error:
         raise SourceError(
-            f"{path}: reading it needs more memory or disk than it may use: {_said(error)}\n"
+            f"{batch.shown(path)}: reading it needs more memory or disk than it may use: {_said(error)}\n"
             "Give it more with engine.memory in hakaru.toml, or make room beside the lake."
         ) from None
     except duckdb.Error as error:
-        raise SourceError(f"{path}: cannot be read as {source.id}: {_said(error)}") from None
+        raise SourceError(
+            f"{batch.shown(path)}: cannot be read as {source.id}: {_said(error)}"
+        ) from None
     return records
 
 
@@ -213,11 +228,11 @@ def _stage(
 ) -> None:
     """Add one file's records, each with the reason for which it cannot be used, if there is one."""
     if batch.stopped.is_set():
-        raise SourceError(f"{path}: stopped")
+        raise SourceError(f"{batch.shown(path)}: stopped")
     given = {row[0] for row in con.execute(f"DESCRIBE {records.sql}").fetchall()}
     columns = ", ".join(_column(name, given, batch.cluster) for name in JOBS.names)
     names = ", ".join(f'"{name}"' for name in JOBS.names)
-    file, kind = quote(str(path.resolve())), quote(source.id)
+    file, kind = quote(batch.name(path)), quote(source.id)
     place = ", ".join(
         f"CASE WHEN _reason IS NOT NULL THEN {value} END"
         for value in (file, "_line", kind, "_reason", "left(_text, 500)")
@@ -231,7 +246,7 @@ def _stage(
         """
     )
     if batch.strict:
-        _refuse_first(con, file, path)
+        _refuse_first(con, file, batch.shown(path))
 
 
 def _column(name: str, given: set[str], cluster: str) -> str:
@@ -248,17 +263,12 @@ def _column(name: str, given: set[str], cluster: str) -> str:
     return f'CAST(NULL AS {kind}) AS "{name}"'
 
 
-def _refuse_first(con: DuckDBPyConnection, file: str, path: Path) -> None:
+def _refuse_first(con: DuckDBPyConnection, file: str, shown: str) -> None:
     bad = con.execute(
         "SELECT line, reason, left(text, 120) FROM staged_rejects "
         f"WHERE file = {file} ORDER BY line LIMIT 1"
     ).fetchall()
     for line, reason, text in bad:
-        raise SourceError(f"{path}, line {line}: {reason}: {text!r}; nothing was stored (--strict)")
-
-
-def _check_rejecting(con: DuckDBPyConnection) -> None:
-    """A packed file with rejects may be a damaged one, whose other lines are not to be trusted."""
-    for (file,) in con.execute("SELECT DISTINCT file FROM staged_rejects ORDER BY file").fetchall():
-        if file.endswith(".gz"):
-            check_gzip(Path(file))
+        raise SourceError(
+            f"{shown}, line {line}: {reason}: {text!r}; nothing was stored (--strict)"
+        )

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts"]
 
 MAX_REASONS = 20
+MANY_MOVED = 100
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Summary:
     num_users: int
     num_gpus: int | None
     seconds: float
+    warnings: list[str] = field(default_factory=list)
 
 
 def ingest(
@@ -59,24 +63,42 @@ def ingest(
     strict: bool = False,
     engine: EngineSettings | None = None,
     progress: Progress | None = None,
+    names: Mapping[Path, str] | None = None,
 ) -> Summary:
-    """Read log files into the lake as one cluster's jobs."""
+    """Read log files into the lake as one cluster's jobs.
+
+    `names` says what to call a path that is not the log's own place, such as a copy of standard input.
+    """
     check_cluster_name(cluster)
     if not paths:
         raise SourceError("no file to read")
-    started_at = datetime.now(UTC)
-    chosen = [(path, _source_of(path, format)) for path in _once(paths)]
-    for source in {source.id: source for _, source in chosen}.values():
-        source.check([path for path, s in chosen if s is source])
-    options = {**(options or {}), "site_zone": _site_zone(lake, cluster)}
-    with lake.staging() as folder:
-        con = connect(engine or EngineSettings(), spill_to=str(folder))
-        try:
-            batch = Batch(con, cluster, strict, folder)
+    with _named(names or {}):
+        started_at = datetime.now(UTC)
+        chosen = [(path, _source_of(path, format)) for path in _once(paths)]
+        for source in {source.id: source for _, source in chosen}.values():
+            source.check([path for path, s in chosen if s is source])
+        options = {**(options or {}), "site_zone": _site_zone(lake, cluster)}
+        with (
+            lake.staging() as folder,
+            closing(connect(engine or EngineSettings(), spill_to=str(folder))) as con,
+        ):
+            batch = Batch(con, cluster, strict, folder, names or {})
             read_all(batch, chosen, options, progress)
             return _store(lake, batch, chosen, started_at)
-        finally:
-            con.close()
+
+
+@contextmanager
+def _named(names: Mapping[Path, str]) -> Iterator[None]:
+    """A source's errors speak of the path it was given: let them say the log's own name."""
+    try:
+        yield
+    except SourceError as error:
+        told = str(error)
+        for path, name in names.items():
+            told = told.replace(str(path), name)
+        if told == str(error):
+            raise
+        raise SourceError(told) from None
 
 
 def _site_zone(lake: Lake, cluster: str) -> str | None:
@@ -105,21 +127,19 @@ def _store(
     sources = sorted({source.id for _, source in chosen})
     if num_read == 0:
         raise SourceError(
-            f"no job in {', '.join(str(path) for path, _ in chosen)}; nothing was stored"
+            f"no job in {', '.join(batch.shown(path) for path, _ in chosen)}; nothing was stored"
         )
     # Facts and rejects first: a kill in between must not leave jobs whose faults nobody was told of.
-    # The ingest log comes last, as a cluster is known from it on.
-    for source, facts in batch.facts.items():
-        put_facts(lake, con, batch.cluster, source, facts)
-    if num_rejected:
-        lake.upsert(con, REJECTS, "staged_rejects")
-    upsert = lake.upsert(con, JOBS, "staged")
+    # The ingest log comes last, when there is an end to tell of.
+    put_facts(lake, con, batch.cluster, batch.facts, started_at)
+    lake.replace(con, REJECTS, "staged_rejects", _files_of(batch, chosen), ("cluster", "file"))
+    upsert = lake.upsert(con, JOBS, "staged", id_column="job_id")
     log_ingest(
         lake,
         con,
         cluster=batch.cluster,
         sources=sources,
-        inputs=[str(path.resolve()) for path, _ in chosen],
+        inputs=[batch.name(path) for path, _ in chosen],
         started_at=started_at,
         num_read=num_read,
         num_rejected=num_rejected,
@@ -160,12 +180,38 @@ def log_ingest(
 
 
 def put_facts(
-    lake: Lake, con: DuckDBPyConnection, cluster: str, source: str, facts: Mapping[str, Any]
+    lake: Lake,
+    con: DuckDBPyConnection,
+    cluster: str,
+    said: Mapping[tuple[str, str], Mapping[str, Any]],
+    said_at: datetime,
 ) -> None:
-    """Keep what a source's header says of a cluster."""
-    if facts:
-        text = json.dumps(facts, sort_keys=True)
-        lake.put_rows(con, CLUSTERS, [{"cluster": cluster, "source": source, "facts": text}])
+    """Keep what headers say of a cluster, by source and file; a file's last word replaces the others."""
+    before = lake.spoken(cluster)
+    texts = {key: json.dumps(facts, sort_keys=True) for key, facts in said.items()}
+    rows = [
+        {"cluster": cluster, "source": key[0], "file": key[1], "said_at": said_at, "facts": text}
+        for key, text in texts.items()
+        if text != before.get(key, "{}")
+    ]
+    lake.put_rows(con, CLUSTERS, rows)
+
+
+def _files_of(batch: Batch, chosen: Sequence[tuple[Path, Source]]) -> str:
+    """A relation of the files that were read, by the names under which their rejects are kept."""
+    listed = ", ".join(quote(batch.name(path)) for path, _ in chosen)
+    return f"(SELECT {quote(batch.cluster)} AS cluster, unnest([{listed}]) AS file)"
+
+
+def _warnings(cluster: str, upsert: Upsert) -> list[str]:
+    """A wrong zone shows as jobs that are there already, at another time, and none at the same."""
+    moved, alone = upsert.num_moved, not (upsert.num_unchanged or upsert.num_updated)
+    if moved <= upsert.num_new / 2 or not (moved > MANY_MOVED or alone):
+        return []
+    return [
+        f"{moved:,} of the new jobs were there already with another submit time: a wrong --zone? "
+        f"`hakaru lake forget --cluster {cluster}` begins anew"
+    ]
 
 
 def _summary(
@@ -200,6 +246,7 @@ def _summary(
         num_users=users,
         num_gpus=gpus,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
+        warnings=_warnings(batch.cluster, upsert),
     )
 
 

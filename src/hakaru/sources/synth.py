@@ -186,7 +186,7 @@ def _announce(
     row = {"ingest_id": ingest_id, "cluster": cluster, "source": SOURCE, "synthetic": True}
     row |= {"inputs": [chosen.label()], "started_at": started_at, "ended_at": started_at}
     lake.put_rows(con, INGESTS, [row])
-    put_facts(lake, con, cluster, SOURCE, chosen.facts())
+    put_facts(lake, con, cluster, {(SOURCE, chosen.label()): chosen.facts()}, started_at)
     lake.put_rows(con, NODES, _node_rows(chosen))
 
 

@@ -1,0 +1,110 @@
+"""`hakaru lake`: its status, and a cluster that is forgotten, as a person at a terminal meets them."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hakaru.cli import main
+from hakaru.lake import Lake
+
+HEADER = (
+    "id, user, group, queue, nodes, gpus, walltime_req, termcode, "
+    "time_submit, time_start, time_end, waittime, walltime"
+)
+ROW = "{}, 0, 0, 0, 1, 1, 7200, 0, {}, {}, {}, 10, 3600"
+
+
+def hakaru(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def write(path: Path, *lines: str, shift_s: int = 0) -> Path:
+    at = [1514764800 + i + shift_s for i in range(3)]
+    rows = [ROW.format(i, at[i], at[i] + 10, at[i] + 3610) for i in range(3)]
+    path.write_text("\n".join([HEADER, *rows, *lines]) + "\n")
+    return path
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Path:
+    log = write(tmp_path / "log.csv", "broken")
+    for name in ("one", "two"):
+        assert hakaru("ingest", log, "-w", tmp_path / "w", "--cluster", name).exit_code == 0
+    return tmp_path / "w"
+
+
+def on_a_terminal(space: Path, answer: str) -> str:
+    """What `hakaru lake forget` says to a person who answers so."""
+    ours, theirs = pty.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "hakaru",
+        "lake",
+        "forget",
+        "--cluster",
+        "one",
+        "-w",
+        str(space),
+    ]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, text=True) as process:
+        os.close(theirs)
+        os.write(ours, f"{answer}\n".encode())
+        told, _ = process.communicate(timeout=60)
+    os.close(ours)
+    return told
+
+
+def test_forget_says_what_went(space: Path) -> None:
+    told = hakaru("lake", "forget", "--cluster", "one", "--yes", "-w", space)
+    expected = "one: removed 3 rows of jobs, 1 of rejects, 1 of clusters, 1 of ingests\n"
+    assert (told.exit_code, told.output) == (0, expected)
+    assert Lake.open(space).clusters() == ["two"]
+    status = hakaru("lake", "status", "-w", space).output
+    assert "two" in status and "one" not in status
+
+
+def test_forget_asks_a_person(space: Path) -> None:
+    assert "Remove 3 rows of jobs, 1 of rejects" in on_a_terminal(space, "n")
+    assert Lake.open(space).clusters() == ["one", "two"]
+    assert "one: removed 3 rows of jobs" in on_a_terminal(space, "y")
+    assert Lake.open(space).clusters() == ["two"]
+
+
+def test_forget_without_a_person_needs_yes(space: Path) -> None:
+    told = hakaru("lake", "forget", "--cluster", "one", "-w", space)
+    assert told.exit_code == 1 and "this would remove 3 rows of jobs" in told.output
+    assert "add --yes" in told.output and Lake.open(space).clusters() == ["one", "two"]
+
+
+def test_an_unknown_cluster_is_named_with_those_known(space: Path) -> None:
+    told = hakaru("lake", "forget", "--cluster", "three", "--yes", "-w", space)
+    assert told.exit_code == 1
+    assert "holds nothing of a cluster 'three'; its clusters: one, two" in told.output
+
+
+def test_a_wrong_zone_is_warned_of_and_mended(space: Path, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.csv", shift_s=3600)
+    again = hakaru("ingest", log, "-w", space, "--cluster", "one")
+    assert "warning: 3 of the new jobs were there already with another submit time" in again.output
+    assert "hakaru lake forget --cluster one" in again.output
+    hakaru("lake", "forget", "--cluster", "one", "--yes", "-w", space)
+    assert "warning" not in hakaru("ingest", log, "-w", space, "--cluster", "one").output
+
+
+def test_standard_input_is_called_a_dash(tmp_path: Path) -> None:
+    text = write(tmp_path / "log.csv", "broken").read_bytes()
+    arguments = ["ingest", "-", "-", "--cluster", "c", "-w", str(tmp_path / "w")]
+    told = CliRunner().invoke(main, arguments, input=text)
+    assert "read 4 from 1 file" in told.output and "    -, line 5: expected 13" in told.output
+    assert Lake.open(tmp_path / "w").ingests()[0]["inputs"] == ["-"]
+    assert "(first: -, line 5)" in " ".join(
+        hakaru("lake", "status", "-w", tmp_path / "w").output.split()
+    )
