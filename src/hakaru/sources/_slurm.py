@@ -6,6 +6,10 @@ grammar; the caller tells the two apart.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo
+
 from hakaru.engine.dialect import quote
 
 STATES: dict[str, str] = {
@@ -41,6 +45,8 @@ STATES: dict[str, str] = {
     "REQUEUED": "preempted",
 }
 
+# Slurm is of 2002
+FIRST_DAY, NUM_DAYS = datetime(2000, 1, 1, tzinfo=UTC), 60 * 365
 LOCAL_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:]{5,8}"
 COUNT = r"[0-9]+(\.[0-9]+)?[KMGTP]?"
 RANGE = r"[0-9]{1,9}(-[0-9]{1,9})?"
@@ -71,20 +77,18 @@ def exit_code(text: str) -> str:
 def moment(text: str, zone: str | None) -> str:
     """Epoch seconds, or the client's local time without an offset, if it has a zone; 0 is unset."""
     epoch = f"to_timestamp(nullif(TRY_CAST({text} AS BIGINT), 0))"
-    later = _later(text, zone)
-    first = f"CASE WHEN {_is_repeated(text, zone)} THEN {later} - INTERVAL 1 HOUR ELSE {later} END"
-    local = f"WHEN regexp_full_match({text}, '{LOCAL_TIME}') THEN {first}" if zone else ""
-    return f"CASE WHEN regexp_full_match({text}, '[0-9]{{1,11}}') THEN {epoch} {local} END"
+    local = f"WHEN regexp_full_match({text}, '{LOCAL_TIME}') THEN {_first(text, zone)}"
+    return (
+        f"CASE WHEN regexp_full_match({text}, '[0-9]{{1,11}}') THEN {epoch} "
+        f"{local if zone else ''} END"
+    )
 
 
 def moment_again(text: str, zone: str | None) -> str:
     """The second moment at which clocks showed a local time, where they were put back; else null."""
-    if zone is None:
+    if zone is None or not _days_put_back(zone):
         return "CAST(NULL AS TIMESTAMPTZ)"
-    return (
-        f"CASE WHEN regexp_full_match({text}, '{LOCAL_TIME}') AND {_is_repeated(text, zone)} "
-        f"THEN {_later(text, zone)} END"
-    )
+    return f"CASE WHEN {_is_repeated(text, zone)} THEN {_later(text, zone)} END"
 
 
 def duration_s(text: str) -> str:
@@ -165,14 +169,35 @@ def task_ids(text: str) -> str:
     )
 
 
+def _first(text: str, zone: str | None) -> str:
+    later = _later(text, zone)
+    if zone is None or not _days_put_back(zone):
+        return later
+    return f"CASE WHEN {_is_repeated(text, zone)} THEN {later} - INTERVAL 1 HOUR ELSE {later} END"
+
+
 def _later(text: str, zone: str | None) -> str:
     """DuckDB gives the later of the two moments of a repeated hour."""
     return f"(TRY_CAST({text} AS TIMESTAMP) AT TIME ZONE {quote(zone or 'UTC')})"
 
 
-def _is_repeated(text: str, zone: str | None) -> str:
+def _is_repeated(text: str, zone: str) -> str:
+    """Conversions are slow, so only the days on which it may be are looked at."""
     hour_before = f"({_later(text, zone)} - INTERVAL 1 HOUR)"
-    return f"{hour_before} AT TIME ZONE {quote(zone or 'UTC')} = TRY_CAST({text} AS TIMESTAMP)"
+    return (
+        f"CASE WHEN left({text}, 10) IN ({', '.join(map(quote, _days_put_back(zone)))}) THEN "
+        f"{hour_before} AT TIME ZONE {quote(zone)} = TRY_CAST({text} AS TIMESTAMP) ELSE false END"
+    )
+
+
+@cache
+def _days_put_back(zone: str) -> tuple[str, ...]:
+    """The dates at which a zone's clocks are put back, or next to such a date."""
+    days = [FIRST_DAY + timedelta(days=i) for i in range(NUM_DAYS)]
+    offsets = [day.astimezone(ZoneInfo(zone)).utcoffset() or timedelta() for day in days]
+    back = [day for day, this, next in zip(days, offsets, offsets[1:], strict=False) if next < this]
+    near = {day + timedelta(days=i) for day in back for i in (-1, 0, 1)}
+    return tuple(f"{day:%Y-%m-%d}" for day in sorted(near))
 
 
 def _scaled(text: str, units: str) -> str:
