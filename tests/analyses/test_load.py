@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hakaru.analyses import load_all, open_session
 from hakaru.lake import Lake
+from hakaru.settings import parse
 from tests.analyses._ask import ask
 from tests.conftest import job, utc
 
@@ -200,4 +202,13 @@ def test_utilisation_of_the_published_log(aaic_lake: Lake, log: pd.DataFrame) ->
     ]
     busy = gpus @ overlap_s(log, "time_start", "time_end", *spring) / 3600
     assert rows["2018Q2"]["busy_pe_hours"] == pytest.approx(busy)
-    assert rows["2018Q2"]["utilisation"] == pytest.approx(busy / (91 * 24 * 38 * 8))
+    assert rows["2018Q2"]["utilisation"] is None  # the log does not say how many nodes there were
+
+
+def test_utilisation_where_the_settings_know_the_nodes(aaic_lake: Lake) -> None:
+    settings = parse({"clusters": {"aaic": {"nodes": 38}}}, aaic_lake.facts(), "hakaru.toml")
+    with open_session(aaic_lake, settings=settings) as session:
+        rows = session.run(load_all().get("utilisation")).rows
+    spring = next(row for row in rows if row["quarter"] == "2018Q2")
+    assert spring["installed_pe_hours"] == pytest.approx(91 * 24 * 38 * 8)
+    assert spring["utilisation"] == pytest.approx(spring["busy_pe_hours"] / (91 * 24 * 38 * 8))

@@ -51,7 +51,7 @@ def test_no_hours_no_share(lake_of: Callable[..., Lake]) -> None:
 
 def test_what_cannot_be_weighted_says_so(small: Lake) -> None:
     with pytest.raises(
-        FilterError, match="waits counts jobs; --weight gpu-hours works with: .*queues"
+        FilterError, match=r"waits counts jobs; --weight gpu-hours works with: .*queues"
     ):
         ask(small, "waits", weight="gpu-hours")
 

@@ -56,7 +56,7 @@ def test_the_machine_is_known(lake: Lake) -> None:
     ingest(lake, [SAMPLE], "c")
     cluster = load(lake.workspace, lake.facts()).cluster("c")
     assert (cluster.zone, cluster.unit, cluster.gpus_per_node) == ("Asia/Tokyo", "gpu", 8)
-    assert [span.count for span in cluster.nodes] == [38]
+    assert cluster.nodes == ()  # 32 to 38, and nobody says when
     assert cluster.queues["long"].max_walltime_h == 336
 
 

@@ -99,6 +99,24 @@ def _levels(bin: str, width_s: str) -> str:
     period's beginning, so that the sums stay exact.
     """
     return f"""
+        {_axis(bin, width_s)}, {_changes()}, {_installed()},
+        levels AS (
+            SELECT teams.grp, bins.bin, from_s, to_s, to_s - from_s AS span_s,
+                   CASE WHEN known_s = to_s - from_s THEN installed_pe_s END AS installed_pe_s,
+                   {_level("jobs_waiting")}, {_level("pes_waiting")}, {_level("jobs_running")},
+                   {_level("pes_busy")}
+            FROM (SELECT DISTINCT grp, cluster FROM binned) AS teams
+            JOIN bins ON teams.cluster = bins.cluster
+            LEFT JOIN binned ON binned.grp = teams.grp AND binned.cluster = bins.cluster
+                 AND binned.bin = bins.bin
+            LEFT JOIN installed ON installed.cluster = bins.cluster AND installed.bin = bins.bin
+        )
+    """
+
+
+def _axis(bin: str, width_s: str) -> str:
+    """The period of each cluster, its slots of 15 minutes, and the bins that they make."""
+    return f"""
         bounds AS (
             SELECT jobs.cluster,
                    coalesce(CAST(floor(max(since_s)) AS BIGINT), min(unix_seconds(submitted_at)))
@@ -129,7 +147,13 @@ def _levels(bin: str, width_s: str) -> str:
                    greatest(min(slot) * {SLOT_S}, max(since_s)) AS from_s,
                    least((max(slot) + 1) * {SLOT_S}, max(until_s)) AS to_s
             FROM slots GROUP BY cluster, bin
-        ),
+        )
+    """
+
+
+def _changes() -> str:
+    """What begins and ends, first by slot, then by bin."""
+    return f"""
         stays AS (
             SELECT grp, jobs.cluster, num_pes, since_s, last_slot,
                    CASE WHEN started_at IS NULL THEN 0 ELSE 1 END AS ran,
@@ -161,24 +185,19 @@ def _levels(bin: str, width_s: str) -> str:
                    {_added("jobs_running")}, {_added("pes_busy")}
             FROM changes JOIN slots ON changes.cluster = slots.cluster AND changes.slot = slots.slot
             GROUP BY grp, changes.cluster, bin
-        ),
+        )
+    """
+
+
+def _installed() -> str:
+    """How much of the machine there was in each bin, and for how long that is known."""
+    return """
         installed AS (
             SELECT cluster, bin, sum(num_pes * known_s) AS installed_pe_s, sum(known_s) AS known_s
             FROM (SELECT bins.cluster, bin, num_pes, least(to_s, coalesce(until_s, to_s))
                          - greatest(from_s, coalesce(capacity.since_s, from_s)) AS known_s
                   FROM bins JOIN capacity ON bins.cluster = capacity.cluster) AS shared_time
             WHERE known_s > 0 GROUP BY cluster, bin
-        ),
-        levels AS (
-            SELECT teams.grp, bins.bin, from_s, to_s, to_s - from_s AS span_s,
-                   CASE WHEN known_s = to_s - from_s THEN installed_pe_s END AS installed_pe_s,
-                   {_level("jobs_waiting")}, {_level("pes_waiting")}, {_level("jobs_running")},
-                   {_level("pes_busy")}
-            FROM (SELECT DISTINCT grp, cluster FROM binned) AS teams
-            JOIN bins ON teams.cluster = bins.cluster
-            LEFT JOIN binned ON binned.grp = teams.grp AND binned.cluster = bins.cluster
-                 AND binned.bin = bins.bin
-            LEFT JOIN installed ON installed.cluster = bins.cluster AND installed.bin = bins.bin
         )
     """
 
