@@ -80,6 +80,8 @@ class DuckDBEngine:
                 f"the query needs more memory than it may use: {error}\n"
                 "Give it more with engine.memory in hakaru.toml, or narrow it with --since/--until."
             ) from None
+        except duckdb.Error as error:
+            raise HakaruError(f"DuckDB could not answer: {str(error).splitlines()[0]}") from error
 
     def close(self) -> None:
         self._con.close()

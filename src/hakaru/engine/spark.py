@@ -69,7 +69,12 @@ class SparkEngine:
         self._spark.sql(body, args=bound).createOrReplaceTempView(view)
 
     def query(self, sql: str) -> pa.Table:
-        return plain(self._spark.sql(sql).toArrow())
+        from pyspark.errors import PySparkException
+
+        try:
+            return plain(self._spark.sql(sql).toArrow())
+        except PySparkException as error:
+            raise HakaruError(f"Spark could not answer: {str(error).splitlines()[0]}") from error
 
     def close(self) -> None:
         self._spark.stop()
