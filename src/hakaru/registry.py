@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from hakaru.errors import HakaruError
@@ -18,6 +18,15 @@ class Named(Protocol):
 
 
 T = TypeVar("T", bound=Named)
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """What a mistyped name may have meant, else the names that there are; case does not matter."""
+    names = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), names, n=3)
+    if near:
+        return f"did you mean {' or '.join(names[each] for each in near)}?"
+    return f"known: {', '.join(names.values()) or 'none'}"
 
 
 class Registry(Generic[T]):
@@ -38,9 +47,7 @@ class Registry(Generic[T]):
     def get(self, id: str) -> T:
         if id in self._items:
             return self._items[id]
-        near = difflib.get_close_matches(id, self._items, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(self._items)}"
-        raise HakaruError(f"there is no {self.kind} {id!r}; {hint}")
+        raise HakaruError(f"there is no {self.kind} {id!r}; {hint(id, self._items)}")
 
     def ids(self) -> list[str]:
         return list(self._items)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import fcntl
 import io
 import json
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,6 +21,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hakaru.cli import main
+from hakaru.cli._output import without_nan
+from hakaru.cli._render import cell
+from hakaru.cli._table import Column, table_lines
 
 HEADER = (
     "id, user, group, queue, nodes, gpus, walltime_req, termcode, "
@@ -123,7 +132,17 @@ def test_filters(log: Path) -> None:
         (["show", "walltime", "--where", "cost > 1"], "there is no column 'cost'"),
         (["show", "walltime", "--since", "yesterday"], "is not a date or time"),
         (["show", "walltime", "--by", "colour"], "cannot group by 'colour'"),
+        (["show", "walltime", "--by", "queu"], "did you mean queue?"),
+        (["show", "walltime", "--by", "user", "--by", "queue"], "one --by only"),
+        (["show", "queues", "--by", "queue"], "queues has a row for each queue already"),
         (["show", "walltime", "--state", "done"], "there is no state 'done'"),
+        (["show", "walltime", "--cluster", "mimi"], "did you mean mini?"),
+        (["show", "states", "--since", "2019-01-02", "--until", "2019-01-01"], "ends before it"),
+        (["show", "states", "--since", "2019-01-01T10:00", "--until", "2019-01-01T09:00"], "ends"),
+        (["export", "--format", "swf", "-o", "x", "--since", "2030-01-01"], "nothing was written"),
+        (["show", "states", "-o", "a.json", "--format", "csv"], "ends like json, and --format"),
+        (["show", "states", "-o", "a.xyz"], "cannot tell its format"),
+        (["show", "states", "-o", "/dev/null/a.csv"], "cannot be written: Not a directory"),
         (["show", "walltime", "--cluster", "other"], "there is no cluster 'other'"),
         (["show", "walltime", "--param", "short_h"], "--param takes NAME=VALUE"),
     ],
@@ -198,7 +217,8 @@ def test_lake_compact(log: Path, tmp_path: Path) -> None:
 def test_analyses_lists_every_question() -> None:
     output = hakaru("analyses").output
     assert "walltime" in output
-    assert "AAIC Table 3" in output
+    assert "AAIC Table 3" not in output
+    assert "AAIC Table 3" in hakaru("analyses", "--verbose").output
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -219,6 +239,9 @@ def test_completion_knows_verbs_and_ids() -> None:
 
     assert "plain,show" in complete("hakaru sh", 1)
     assert "walltime-cdf" in complete("hakaru show wallt", 2)
+    assert "plain,queue" in complete("hakaru show walltime --by que", 4)
+    assert "plain,Kraken,Philly" in complete("hakaru compare --published Kraken,Ph", 3)
+    assert "quarter=" in complete("hakaru show jobs-by-quarter --param q", 4)
 
 
 def test_settings_and_mapping_hold_for_logs_too(log: Path, tmp_path: Path) -> None:
@@ -243,3 +266,155 @@ def test_settings_and_mapping_hold_for_logs_too(log: Path, tmp_path: Path) -> No
         *("--zone", "Asia/Tokyo", "--format", "json"),
     )
     assert json.loads(shown.stdout)["num_used"] == 1
+
+
+# ---- tables that fit
+
+
+def in_terminal(width: int, *arguments: object) -> list[str]:
+    """What a terminal of this width shows, line by line, without its colours."""
+    here, there = pty.openpty()
+    fcntl.ioctl(there, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [sys.executable, "-m", "hakaru", *(str(argument) for argument in arguments)]
+    with subprocess.Popen(command, stdout=there, stderr=subprocess.DEVNULL, env=env):
+        os.close(there)
+        shown = b""
+        with contextlib.suppress(OSError):  # how a terminal says that its program has ended
+            while block := os.read(here, 65536):
+                shown += block
+    os.close(here)
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", shown.decode()).splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_terminal_breaks_no_number(log: Path, width: int) -> None:
+    lines = in_terminal(width, "show", "walltime", "--from", log, "--by", "user")
+    assert max(map(len, lines)) <= width
+    words = " ".join(lines).split()
+    for number in ("1.500", "2.000", "100.00%"):
+        assert number in words
+    assert sum("single-node" in line for line in lines) == {40: 5, 80: 2, 120: 1}[width]
+
+
+def columns(num: int) -> list[Column]:
+    return [
+        Column("key", ["a", "b"], False),
+        *(Column(f"x_{i}", ["12,345", "6"]) for i in range(num)),
+    ]
+
+
+def test_headings_break_at_underscores_only() -> None:
+    wide = [Column("k", ["a"], False), Column("share_of_all_jobs", ["12.34%"])]
+    texts = [text for text, _ in table_lines(wide, 1, 12)]
+    assert texts == ["   share_", "      of_", "     all_", "k    jobs", "─────────", "a  12.34%"]
+
+
+def test_parts_repeat_the_key_and_blocks_are_the_last_resort() -> None:
+    texts = [text for text, _ in table_lines(columns(3), 1, 20)]
+    assert [text for text in texts if text.startswith("a")] == [
+        "a    12,345  12,345",
+        "a    12,345",
+    ]
+    texts = [text for text, _ in table_lines(columns(1), 1, 8)]
+    assert texts == ["── 1 ──", "key  a", "x_0  12,345", "── 2 ──", "key  b", "x_0  6"]
+
+
+def test_a_pipe_has_no_trailing_blanks(log: Path) -> None:
+    for verb in (["show", "walltime", "--from", log], ["analyses"], ["analyses", "-v"]):
+        assert not any(line.endswith(" ") for line in hakaru(*verb).output.splitlines())
+
+
+# ---- files
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("a.csv", '"state"'), ("a.json", "{"), ("a.md", "### How"), ("a.txt", "How jobs ended\n\n")],
+)
+def test_the_ending_tells_the_format(log: Path, tmp_path: Path, name: str, start: str) -> None:
+    path = tmp_path / "new" / "folder" / name
+    result = hakaru("show", "states", "--from", log, "-o", path)
+    assert result.exit_code == 0, result.output
+    assert path.read_text().startswith(start)
+
+
+def test_json_holds_no_nan() -> None:
+    assert without_nan({"a": [1.5, float("nan"), float("inf")]}) == {"a": [1.5, None, None]}
+    assert cell("share", float("nan")) == "–"
+
+
+# ---- what was not found, and what was
+
+
+def test_an_empty_result_says_why(log: Path) -> None:
+    outside = hakaru("show", "states", "--from", log, "--since", "2030-01-01").output
+    assert "no job of mini is selected" in outside
+    assert "submitted from 2018-01-01 09:00 to 2018-01-01 09:03 (Asia/Tokyo)" in outside
+    none_passes = hakaru("show", "walltime", "--from", log, "--min-run", "99999").output
+    assert "no job passes: mini: 0 of 3 jobs" in none_passes
+    assert "left out 3: only jobs that ran" in none_passes and "num_jobs" not in none_passes
+
+
+def test_states_in_capitals(log: Path) -> None:
+    result = hakaru("show", "states", "--from", log, "--state", "FAILED", "--format", "json")
+    assert json.loads(result.stdout)["num_used"] == 1
+
+
+def test_the_largest_groups_and_their_natural_order(log: Path) -> None:
+    row = "{n}, {user}, 0, 0, 1, 1, 7200, 0, 1514764800, 1514764810, 1514768410, 10, 3600"
+    users = [2, 2, 10, 10, 10, 1]
+    log.write_text(
+        "\n".join([HEADER, *(row.format(n=n, user=u) for n, u in enumerate(users))]) + "\n"
+    )
+
+    def shown(*options: str) -> list[str]:
+        result = hakaru(
+            "show", "states", "--from", log, "--by", "user", "--format", "csv", *options
+        )
+        assert ("and 1 more groups of user" in result.stderr) == bool(options)
+        return [r["user"].rpartition("/")[2] for r in csv.DictReader(io.StringIO(result.stdout))]
+
+    assert shown() == ["1", "2", "10"]
+    assert shown("--top", "2") == ["10", "2"]
+
+
+def test_an_unquoted_pattern_is_told(log: Path) -> None:
+    result = hakaru("show", "states", "--from", log, log)
+    assert result.exit_code == 2
+    assert "quote the pattern: --from '*.gz'" in result.output
+
+
+def test_a_mistyped_verb() -> None:
+    assert "did you mean show?" in hakaru("shwo").output
+
+
+def test_a_log_of_unknown_format_names_the_right_option(tmp_path: Path) -> None:
+    odd = tmp_path / "odd.txt"
+    odd.write_text("hello\n")
+    output = hakaru("show", "states", "--from", odd).output
+    assert "Name it with --log-format" in output and "ingest" in output
+
+
+def test_a_log_from_standard_input(log: Path) -> None:
+    command = [sys.executable, "-m", "hakaru", "show", "states", "--from", "piped=-"]
+    done = subprocess.run(command, input=log.read_bytes(), capture_output=True, check=True)
+    assert b"piped: 3 of 3 jobs" in done.stdout
+
+
+def test_export_takes_the_filters_of_show(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.swf"
+    common = ("export", "--from", log, "--format", "swf", "-o", out, "--overwrite")
+    assert "wrote 1 of 1 jobs" in hakaru(*common, "--state", "failed").output.replace(
+        " of 3 ", " of 1 "
+    )
+    assert "wrote 2 of" in hakaru(*common, "--min-run", "3600").output
+
+
+def test_an_interrupt_is_told_in_a_word(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hakaru.cli._progress.ingest_with_progress", interrupt)
+    result = hakaru("ingest", log, "-w", log.parent / "w")
+    assert (result.exit_code, result.stderr) == (130, "stopped; nothing was stored\n")

@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hakaru.cli import main
+from hakaru.cli._citations import short
+from hakaru.cli._comparison import _finite
 from hakaru.cli._contrast import scaling, shown, times
 from hakaru.lake import Lake
 from hakaru.reference.metrics import Cell, load_metrics
@@ -25,7 +27,8 @@ def hakaru(*arguments: object) -> Result:
 
 
 def compare(lake: Lake, *arguments: object) -> dict[str, Any]:
-    result = hakaru("compare", *arguments, "-w", lake.workspace, "--format", "json")
+    every = [] if "--metric" in arguments else ["--all"]
+    result = hakaru("compare", *arguments, *every, "-w", lake.workspace, "--format", "json")
     assert result.exit_code == 0, result.output
     document: dict[str, Any] = json.loads(result.output)
     return document
@@ -101,12 +104,13 @@ def test_contrasts_are_sentences_of_computed_numbers(two: Lake) -> None:
     assert told["Single PE"] == [
         "c: 66.7 % of jobs use one GPU; d: 25.0 % of jobs use one processor: 2.7 times as many."
     ]
-    assert told["Requests"][0].startswith(
-        "c: jobs run for 26.7 % (mean) and 20.0 % (median) of the time they ask for; d: not known ("
-    )
-    assert told["Wait"][0].startswith(
-        "c: jobs wait for 10 s (median) and 25 s (mean); d: not known"
-    )
+    # d's requests and waits are not known: the sentence speaks of c alone
+    assert told["Requests"] == [
+        "c: jobs run for 26.7 % (mean) and 20.0 % (median) of the time they ask for."
+    ]
+    assert told["Wait"] == ["c: jobs wait for 10 s (median) and 25 s (mean)."]
+    of_d = {c["subject"] for c in compare(two, "d", "c")["contrasts"]}
+    assert "Single PE" in of_d and not {"Requests", "Wait"} & of_d
 
 
 def test_the_first_is_set_against_each_of_the_others(two: Lake) -> None:
@@ -206,8 +210,16 @@ def test_logs_in_place_of_a_workspace(two: Lake, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["c", "atlantis"], "there is no cluster 'atlantis' in"),
-        (["c", "atlantis"], "known: c, d."),
+        (["c", "atlantis"], "known: c, d"),
         (["c", "--published", "atlantis"], "no published cluster 'atlantis'; known: Kraken"),
+        (["c", "--published", "Krakn"], "did you mean Kraken?"),
+        (["c", "--metric", "wra_men"], "did you mean wra_mean or wra_median"),
+        (["c", "--metric", "num_jobs", "--all"], "--all or --metric, not both"),
+        (
+            ["c", "--since", "2019-01-01", "--until", "2018-01-01"],
+            "the period ends before it begins",
+        ),
+        (["c", "-o", "a.parquet"], "a.parquet: cannot tell its format; end it in .csv"),
         (["c", "--metric", "speed"], "there is no metric 'speed'; known: num_jobs"),
         (["c", "--where", "nonsense > 3"], "nonsense"),
     ],
@@ -222,6 +234,66 @@ def test_mistakes_are_told(two: Lake, arguments: list[str], message: str) -> Non
 def test_an_empty_workspace_says_how_to_begin(lake: Lake) -> None:
     result = hakaru("compare", "-w", lake.workspace)
     assert result.exit_code == 1 and "hakaru ingest FILE --cluster NAME" in result.output
+
+
+def test_sentences_then_the_headline_then_notes(two: Lake) -> None:
+    lines = hakaru("compare", "c", "d", "-w", two.workspace).output.splitlines()
+    table = next(i for i, line in enumerate(lines) if line.startswith("metric"))
+    notes = next(i for i, line in enumerate(lines) if line.startswith("(a) "))
+    assert lines[0].startswith("• c: 66.7 % of jobs use one GPU") and 0 < table < notes
+    assert not any("Processors of a node" in line for line in lines)
+    every = hakaru("compare", "c", "d", "-w", two.workspace, "--all").output
+    assert "Processors of a node" in every
+    assert not any(line.endswith(" ") for line in (*lines, *every.splitlines()))
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120"])
+def test_no_number_is_broken_or_cut_off(two: Lake, width: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    output = hakaru("compare", "c", "d", "-w", two.workspace).output
+    assert all(len(line) <= int(width) for line in output.splitlines())
+    assert "Kraken 693,829 [" in output and "Helios 3,362,981 [" in output
+    chosen = hakaru("compare", "c", "-w", two.workspace, "--published", "Kraken,Helios").output
+    assert "693,829 [" in chosen and "3,362,981 [" in chosen
+
+
+def test_citations_are_short_unless_sources_are_asked_for(two: Lake) -> None:
+    arguments = ("compare", "c", "-w", two.workspace, "--metric", "wra_mean")
+    assert "[1] You & Zhang, JSSPP 2012: p.261 sec.3.4" in hakaru(*arguments).output
+    for more in (["--sources"], ["--format", "md"]):
+        assert "Comprehensive Workload Analysis" in hakaru(*arguments, *more).output
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("Jeon et al., USENIX ATC 2019", "Jeon et al., USENIX ATC 2019"),
+        ("A/b@12 c.csv (Hu et al., SC21, doi:10.1/2)", "A/b (Hu et al., SC21)"),
+        ("X, Y & Z, a long title, IPSJ Report", "X, Y & Z, IPSJ Report"),
+        ("msr-fiddle/philly-traces README", "msr-fiddle/philly-traces README"),
+    ],
+)
+def test_short_citations(source: str, text: str) -> None:
+    assert short(source) == text
+
+
+def test_a_selection_of_nothing_says_which_period_there_is(two: Lake) -> None:
+    output = hakaru("compare", "c", "-w", two.workspace, "--since", "2030-01-01").output
+    assert "no job is selected; the jobs of c were submitted from 2018-01-01 09:00 to" in output
+    assert "•" not in output
+
+
+def test_what_is_not_a_number_is_unknown() -> None:
+    assert _finite(Cell(float("nan"))).value is None
+    assert _finite(Cell(0.5)) == Cell(0.5)
+
+
+def test_an_unquoted_pattern_is_told(two: Lake, tmp_path: Path) -> None:
+    files = [tmp_path / "a.swf", tmp_path / "b.swf"]
+    for file in files:
+        file.write_text("x")
+    output = hakaru("compare", "--from", *files).output
+    assert "b.swf is a file, not the name of a cluster: quote the pattern: --from" in output
 
 
 # ---- the words of the sentences

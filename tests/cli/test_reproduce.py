@@ -37,7 +37,8 @@ def test_a_changed_log_differs_and_fails(aaic_files: list[Path], tmp_path: Path)
         copy.writelines(given.readlines()[:-1])
     result = reproduce(*whole, damaged, "--format", "json")
     assert result.exit_code == 1
-    rows = {row["what"]: row for row in json.loads(result.output)}
+    assert "this log has 459,544 of 459,545 jobs: the rest cannot agree" in result.stderr
+    rows = {row["what"]: row for row in json.loads(result.stdout)}
     assert rows["jobs in the log"]["verdict"] == "differs"
     assert rows["jobs in the log"]["computed"] == "459,544"
     assert rows["successful jobs, %"]["verdict"] == "same"
@@ -54,6 +55,7 @@ def test_a_broken_line_is_named_and_nothing_is_judged(
     result = reproduce(damaged)
     assert result.exit_code == 1
     assert f"{damaged}, line 42: expected 13 columns, found 1" in result.output
+    assert "--strict" not in result.output
 
 
 def test_a_cut_off_file_is_refused(aaic_files: list[Path], tmp_path: Path) -> None:

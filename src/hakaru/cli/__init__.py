@@ -9,9 +9,13 @@ from typing import Any
 
 import click
 
+from hakaru.cli._options import QUOTE_IT
 from hakaru.errors import HakaruError
+from hakaru.registry import hint
 
 EPILOG = "Begin with `hakaru demo`, or ask your own log: `hakaru show walltime --from my.swf.gz`."
+
+STOPPED = {"ingest": "; nothing was stored", "reproduce": "; nothing was stored"}
 
 
 class Verbs(click.Group):
@@ -31,8 +35,7 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None:
-            known = ", ".join(self.list_commands(ctx))
-            ctx.fail(f"there is no command {args[0]!r}; known: {known}")
+            ctx.fail(f"there is no command {args[0]!r}; {hint(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -41,9 +44,23 @@ class Verbs(click.Group):
         except HakaruError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(1)
+        except click.UsageError as error:
+            raise _explained(error) from None
+        except KeyboardInterrupt:
+            verb = ctx.invoked_subcommand
+            click.echo("stopped" + STOPPED.get(verb or "", ""), err=True)
+            ctx.exit(130)
         except BrokenPipeError:  # the reader, e.g. head, has had enough
             sys.stderr.close()
             ctx.exit(0)
+
+
+def _explained(error: click.UsageError) -> click.UsageError:
+    """`--from *.gz` without quotes: the shell has made one option and many arguments of it."""
+    takes_logs = error.ctx and any(param.name == "logs" for param in error.ctx.command.params)
+    if takes_logs and "unexpected extra argument" in error.message:
+        return click.UsageError(f"{error.message}. If these are files, {QUOTE_IT}", error.ctx)
+    return error
 
 
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

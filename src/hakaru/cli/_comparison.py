@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses import Analysis, Result, Selection, load_all
+from hakaru.cli._selection import period_of
 from hakaru.reference.metrics import Cell, Metric, read
 from hakaru.reference.published import Published, first_of_each, without_parts
 
@@ -98,8 +100,8 @@ class _Runs:
             return Cell(None, ACROSS_LOGS)
         result = self._result(metric, cluster)
         if result.num_used == 0:
-            return Cell(None, _why_empty(result))
-        return read(metric, result.rows)
+            return Cell(None, self._why_empty(result, cluster))
+        return _finite(read(metric, result.rows))
 
     def counting(self, metric: Metric) -> str:
         """Which jobs the metric counts, in a few words: nothing where all of them."""
@@ -150,6 +152,13 @@ class _Runs:
         rows = self.results[key].rows
         return int(rows[0]["num_logs"]) if rows else 0
 
+    def _why_empty(self, result: Result, cluster: str) -> str:
+        if result.num_selected == 0:
+            return f"no job is selected; {period_of(self.session, cluster)}"
+        by_state = any(e.num_jobs and e.rule.startswith("that are ") for e in result.left_out)
+        hint = " (--state any counts jobs however they ended)" if by_state else ""
+        return f"all {result.num_selected:,} jobs are left out, {_rules(result)}{hint}"
+
     def _from_settings(self, metric: Metric, cluster: str) -> Cell:
         value = _size(self.session.settings.cluster(cluster), metric.setting)
         return Cell(value, "" if value is not None else metric.missing)
@@ -186,12 +195,11 @@ def _size(settings: Any, name: str) -> float | None:
     return None if nodes is None else float(nodes * per_node)
 
 
-def _why_empty(result: Result) -> str:
-    if result.num_selected == 0:
-        return "no job is selected"
-    by_state = any(e.num_jobs and e.rule.startswith("that are ") for e in result.left_out)
-    hint = " (--state any counts jobs however they ended)" if by_state else ""
-    return f"all {result.num_selected:,} jobs are left out, {_rules(result)}{hint}"
+def _finite(cell: Cell) -> Cell:
+    """NaN, e.g. a correlation of equal numbers, is no number: it is unknown, and says so."""
+    if cell.value is None or math.isfinite(cell.value):
+        return cell
+    return Cell(None, "these jobs do not define it")
 
 
 def _rules(result: Result) -> str:

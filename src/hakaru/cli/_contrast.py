@@ -69,7 +69,7 @@ def shown_published(figure: Published) -> str:
 
 def contrasts(comparison: Comparison) -> list[Contrast]:
     """What sets the first cluster apart from each of the others, subject by subject."""
-    return [
+    told = [
         Contrast(
             subject,
             _sentences(comparison, subject),
@@ -78,16 +78,22 @@ def contrasts(comparison: Comparison) -> list[Contrast]:
         for subject in SUBJECTS
         if all(comparison.line(metric) for metric in subject.metrics)
     ]
+    return [contrast for contrast in told if contrast.sentences]
 
 
 def _sentences(comparison: Comparison, subject: Subject) -> list[str]:
+    """One on each of the others; a cluster of which a number is not known is not spoken of."""
     cells = {name: _cells(comparison, subject, name) for name in comparison.clusters}
-    phrases = {name: _phrase(comparison, subject, name, cells[name]) for name in cells}
+    known = [name for name in cells if all(cell.value is not None for cell in cells[name])]
+    phrases = {name: _phrase(comparison, subject, name, cells[name]) for name in known}
     first, *others = comparison.clusters
-    if not others:
+    if first not in known:
+        return []
+    pairs = [other for other in others if other in known]
+    if not pairs:
         return [f"{phrases[first]}."]
-    judged = {other: _judged(subject, cells[first], cells[other]) for other in others}
-    return [f"{phrases[first]}; {phrases[other]}{judged[other]}." for other in others]
+    judged = {other: _judged(subject, cells[first], cells[other]) for other in pairs}
+    return [f"{phrases[first]}; {phrases[other]}{judged[other]}." for other in pairs]
 
 
 def _cells(comparison: Comparison, subject: Subject, cluster: str) -> list[Cell]:
@@ -96,14 +102,10 @@ def _cells(comparison: Comparison, subject: Subject, cluster: str) -> list[Cell]
 
 
 def _phrase(comparison: Comparison, subject: Subject, name: str, cells: Sequence[Cell]) -> str:
-    unknown = next((cell.reason for cell in cells if cell.value is None), None)
-    text = f"not known ({unknown})" if unknown else subject.say(cells, comparison.units[name])
-    return f"{comparison.name(name)}: {text}"
+    return f"{comparison.name(name)}: {subject.say(cells, comparison.units[name])}"
 
 
 def _judged(subject: Subject, first: Sequence[Cell], other: Sequence[Cell]) -> str:
-    if any(cell.value is None for cell in (*first, *other)):
-        return ""
     verdicts = [subject.judge(x, y) for x, y in zip(first, other, strict=True)]
     if not subject.by:
         return f": {verdicts[0]}"

@@ -1,4 +1,4 @@
-"""Options that several verbs share: the workspace or the log files, and the selection of jobs."""
+"""Options that several verbs share: the workspace or the log files, the engine, parameters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import glob
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,13 +16,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from hakaru.errors import HakaruError
+from hakaru.errors import HakaruError, SourceError
 
 if TYPE_CHECKING:
     from hakaru.lake import Lake
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_WORKSPACE = "hakaru-workspace"
+QUOTE_IT = "quote the pattern: --from '*.gz'"
 
 
 def workspace_option(function: F) -> F:
@@ -69,7 +71,8 @@ def data_options(function: F) -> F:
             "logs",
             multiple=True,
             metavar="[NAME=]FILE",
-            help="Read this log instead of a workspace; quote a pattern, repeat for more.",
+            help="Read this log (- for standard input) instead of a workspace; quote a pattern, "
+            "repeat for more.",
         ),
         workspace_option,
     ):
@@ -85,83 +88,6 @@ def engine_option(function: F) -> F:
         show_default=True,
         help="Where the queries run.",
     )(function)
-
-
-def _complete_states(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
-    from hakaru.schema import STATES
-
-    return [state for state in (*STATES, "any") if state.startswith(start)]
-
-
-def _complete_clusters(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
-    from hakaru.lake import Lake
-
-    workspace = Path(ctx.params.get("workspace") or DEFAULT_WORKSPACE)
-    return [name for name in Lake(workspace).clusters() if name.startswith(start)]
-
-
-cluster_option = click.option(
-    "--cluster", multiple=True, shell_complete=_complete_clusters, help="Only this cluster."
-)
-
-
-def selection_options(function: F) -> F:
-    """The filters that every analysis takes."""
-    options = [
-        cluster_option,
-        click.option(
-            "--where", help="Condition on columns, e.g. \"num_gpus >= 8 AND queue = 'long'\"."
-        ),
-        click.option("--since", metavar="DATE", help="Submitted on or after, in the site's zone."),
-        click.option(
-            "--until", metavar="DATE", help="Submitted on or before (a date) or before (a time)."
-        ),
-        click.option(
-            "--min-run", type=float, metavar="SECONDS", help="Least run time; 0 for none."
-        ),
-        click.option(
-            "--state",
-            "states",
-            multiple=True,
-            shell_complete=_complete_states,
-            help="Only jobs in this state; `any` for all.",
-        ),
-        click.option("--by", help="Group by a column, e.g. queue, user, account, quarter."),
-        click.option(
-            "--weight",
-            type=click.Choice(["jobs", "gpu-hours"]),
-            default="jobs",
-            show_default=True,
-            help="Count jobs, or the GPU-hours they used.",
-        ),
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def make_selection(
-    cluster: Sequence[str],
-    where: str | None,
-    since: str | None,
-    until: str | None,
-    min_run: float | None,
-    states: Sequence[str],
-    by: str | None,
-    weight: str,
-) -> Any:
-    from hakaru.analyses import Selection
-
-    return Selection(
-        clusters=tuple(cluster),
-        where=where,
-        since=since,
-        until=until,
-        min_run_s=min_run,
-        states=tuple(states),
-        by=by,
-        weight=weight,
-    )
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:
@@ -180,7 +106,6 @@ def open_lake(data: Data) -> Iterator[Lake]:
 
     The workspace's `hakaru.toml`, where there is one, holds for the logs too.
     """
-    from hakaru.cli._progress import ingest_with_progress
     from hakaru.lake import Lake
     from hakaru.settings import FILE_NAME
 
@@ -188,13 +113,34 @@ def open_lake(data: Data) -> Iterator[Lake]:
         yield Lake.open(data.workspace)
         return
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
-        lake = Lake.create(Path(folder))
+        lake = Lake.create(Path(folder, "workspace"))
         if (data.workspace / FILE_NAME).exists():
-            shutil.copy(data.workspace / FILE_NAME, folder)
-        options = {"mapping": data.mapping, "zone": data.zone}
+            shutil.copy(data.workspace / FILE_NAME, lake.workspace)
         for name, paths in group_logs(data.logs).items():
-            ingest_with_progress(lake, paths, name, format=data.log_format, options=options)
+            _read_logs(lake, name, [_unpiped(path, Path(folder)) for path in paths], data)
         yield lake
+
+
+def _read_logs(lake: Lake, name: str, paths: Sequence[Path], data: Data) -> None:
+    from hakaru.cli._progress import ingest_with_progress
+
+    options = {"mapping": data.mapping, "zone": data.zone}
+    try:
+        ingest_with_progress(lake, paths, name, format=data.log_format, options=options)
+    except SourceError as error:
+        # a source names the option of `ingest`; here --format is that of the output
+        raise SourceError(str(error).replace("with --format", "with --log-format")) from None
+
+
+def _unpiped(path: Path, folder: Path) -> Path:
+    """The file itself, or a copy of standard input for `-`."""
+    if str(path) != "-":
+        return path
+    copy = folder / "stdin"
+    if not copy.exists():
+        with open(copy, "wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    return copy
 
 
 def group_logs(logs: Sequence[str]) -> dict[str, list[Path]]:

@@ -1,16 +1,19 @@
-"""A result on the terminal or in a file: rich table, CSV, JSON, Parquet or Markdown."""
+"""A result on the terminal or in a file: table, CSV, JSON, Parquet or Markdown."""
 
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hakaru.cli._output import without_nan, write_text, writing
+from hakaru.cli._table import UNLIMITED, Column, Line, emit, page_width, table_lines, wrapped
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
@@ -22,25 +25,30 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "parquet", "md")
 
 
-def write_result(result: Result, format: str, output: Path | None) -> None:
-    """Write the rows to the output; what was left out goes with them or to stderr."""
+def write_result(
+    result: Result, format: str, output: Path | None, more: Sequence[str] = ()
+) -> None:
+    """Write the rows to the output; what was left out, and `more`, goes with them or to stderr."""
     if format == "parquet":
         if output is None:
             raise HakaruError("parquet needs a file: add -o result.parquet")
-        write_parquet(result, output)
+        write_parquet(result, output, more)
     elif format == "table" and output is None:
-        print_table(result)
+        emit(result_lines(result, page_width(), more))
     else:
-        text = {"csv": to_csv, "json": to_json, "md": to_markdown, "table": to_markdown}[format](
-            result
-        )
-        if output is None:
-            click.echo(text, nl=False)
-        else:
-            output.write_text(text, encoding="utf-8")
-        if format == "csv":
-            for line in notes(result):
-                click.echo(line, err=True)
+        write_text(_text(result, format, more), output)
+    if format == "csv" or (more and format in ("json", "parquet")):
+        for line in (*notes(result), *more):
+            click.echo(line, err=True)
+
+
+def _text(result: Result, format: str, more: Sequence[str]) -> str:
+    if format == "table":
+        lines = result_lines(result, UNLIMITED, more)
+        return "".join(f"{text.rstrip()}\n" for text, _ in lines)
+    if format == "md":
+        return to_markdown(result, more=more)
+    return to_csv(result) if format == "csv" else to_json(result)
 
 
 def notes(result: Result) -> list[str]:
@@ -48,17 +56,37 @@ def notes(result: Result) -> list[str]:
     names = ", ".join(result.selection.clusters)
     synthetic = " (SYNTHETIC data)" if result.synthetic else ""
     lines = [f"{names}{synthetic}: {result.num_used:,} of {result.num_selected:,} jobs"]
+    if result.num_used == 0:
+        lines = [f"no job passes: {lines[0]}"]
+        if result.num_selected == 0:
+            lines = [f"no job of {names}{synthetic} is selected"]
+    elif result.table.num_rows == 0:
+        lines.append("  the table is empty: these jobs do not say what it counts")
     for entry in result.left_out:
         if entry.num_jobs:
             lines.append(f"  left out {entry.num_jobs:,}: only jobs {entry.rule}")
     return lines
 
 
-def print_table(result: Result) -> None:
-    console = terminal()
-    console.print(rich_table(result.table, title=result.analysis.title))
-    for line in notes(result):
-        console.print(line, style="dim", highlight=False)
+def result_lines(result: Result, width: int, more: Sequence[str] = ()) -> Iterator[Line]:
+    """Title, table and notes; without a row, the notes alone say why."""
+    yield result.analysis.title, "bold"
+    yield "", ""
+    if result.table.num_rows:
+        yield from table_lines(as_columns(result.table), _num_keys(result.table), width)
+        yield "", ""
+    for note in (*notes(result), *more):
+        indent = " " * (len(note) - len(note.lstrip()))
+        for text in wrapped(note, width, indent + "  "):
+            yield text, "dim"
+
+
+def _num_keys(table: pa.Table) -> int:
+    """The first column and the words after it name the row; parts of a wide table repeat them."""
+    import pyarrow as pa
+
+    words = [pa.types.is_string(field.type) for field in table.schema]
+    return next((i for i, is_word in enumerate(words) if i and not is_word), len(words))
 
 
 def terminal() -> Console:
@@ -68,18 +96,17 @@ def terminal() -> Console:
     return Console(width=None if sys.stdout.isatty() else 200)
 
 
-def rich_table(table: pa.Table, title: str | None = None) -> Any:
+def as_columns(table: pa.Table) -> list[Column]:
     import pyarrow as pa
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as RichTable
 
-    shown = RichTable(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-    for field in table.schema:
-        text = pa.types.is_string(field.type)
-        shown.add_column(field.name, justify="left" if text else "right", overflow="fold")
-    for row in table.to_pylist():
-        shown.add_row(*(cell(name, value) for name, value in row.items()))
-    return shown
+    return [
+        Column(
+            field.name,
+            [cell(field.name, value) for value in table.column(field.name).to_pylist()],
+            right=not pa.types.is_string(field.type),
+        )
+        for field in table.schema
+    ]
 
 
 def cell(name: str, value: Any) -> str:
@@ -93,6 +120,8 @@ def cell(name: str, value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(sep=" ", timespec="minutes")
     if isinstance(value, float):
+        if not math.isfinite(value):
+            return "–"
         if name.startswith("share") or name.endswith("_share"):
             return f"{value:.2%}"
         return f"{value:,.3f}"
@@ -122,20 +151,27 @@ def to_json(result: Result) -> str:
         "left_out": [{"only_jobs": e.rule, "num_jobs": e.num_jobs} for e in result.left_out],
         "rows": result.rows,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, default=_plain) + "\n"
+    text = json.dumps(
+        without_nan(document), indent=2, ensure_ascii=False, default=_plain, allow_nan=False
+    )
+    return text + "\n"
 
 
 def _plain(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
-def to_markdown(result: Result, max_rows: int | None = None) -> str:
+def to_markdown(
+    result: Result, max_rows: int | None = None, where: str = "", more: Sequence[str] = ()
+) -> str:
+    """A section of Markdown; `where` completes the command that shows the rows left off."""
     rows = result.rows[:max_rows]
-    body = markdown_table(result.table.column_names, rows)
+    body = markdown_table(result.table.column_names, rows) + "\n" if result.table.num_rows else ""
     if len(rows) < result.table.num_rows:
-        body += f"\n\n{result.table.num_rows - len(rows):,} more rows: `hakaru show {result.analysis.id}`"
-    left_out = "".join(f"\n{line}  " for line in notes(result))
-    return f"### {result.analysis.title}\n\n{body}\n{left_out}\n"
+        left_off = result.table.num_rows - len(rows)
+        body += f"\n{left_off:,} more rows: `hakaru show {result.analysis.id}{where}`\n"
+    ends = "".join(f"\n{line}  " for line in (*notes(result), *more))
+    return f"### {result.analysis.title}\n\n{body}{ends}\n"
 
 
 def markdown_table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
@@ -146,13 +182,14 @@ def markdown_table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def write_parquet(result: Result, output: Path) -> None:
+def write_parquet(result: Result, output: Path, more: Sequence[str] = ()) -> None:
     import pyarrow.parquet as pq
 
     facts = {
         "hakaru.analysis": result.analysis.id,
         "hakaru.clusters": ",".join(result.selection.clusters),
         "hakaru.synthetic": str(result.synthetic).lower(),
-        "hakaru.notes": "\n".join(notes(result)),
+        "hakaru.notes": "\n".join([*notes(result), *more]),
     }
-    pq.write_table(result.table.replace_schema_metadata(facts), output)
+    with writing(output):
+        pq.write_table(result.table.replace_schema_metadata(facts), output)

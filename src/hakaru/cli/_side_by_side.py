@@ -5,80 +5,48 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from hakaru.cli._citations import Notes
 from hakaru.cli._contrast import contrasts, shown, shown_published
-from hakaru.reference.metrics import load_metrics
+from hakaru.cli._output import without_nan, write_text
+from hakaru.cli._table import (
+    NO_BREAK,
+    UNLIMITED,
+    Column,
+    Laid,
+    emit,
+    lay_out,
+    page_width,
+    table_lines,
+    wrapped,
+)
+from hakaru.cli._table import Line as Styled
 
 if TYPE_CHECKING:
     from hakaru.cli._comparison import Comparison, Line
     from hakaru.reference.metrics import Cell
     from hakaru.reference.published import Published
 
-LONG_PLACES = 90
-MOST_NAMED = 3
 CSV_COLUMNS = (
     *("metric", "label", "unit", "counting", "cluster", "kind", "bound", "value", "low", "high"),
     *("note", "source", "where"),
 )
 
 
-def write(comparison: Comparison, format: str, output: Path | None) -> None:
+def write(comparison: Comparison, format: str, output: Path | None, sources: bool = False) -> None:
+    """Sentences, table and notes to the terminal or a file; `sources` for whole citations."""
     if format == "table" and output is None:
-        _print(comparison)
+        emit(page_lines(comparison, page_width(), sources))
         return
-    makers = {"json": to_json, "csv": to_csv, "md": to_markdown, "table": to_markdown}
-    text = makers[format](comparison)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        output.write_text(text, encoding="utf-8")
-
-
-@dataclass
-class Notes:
-    """Numbered citations and lettered reasons, each once, in the order of their first use."""
-
-    sources: dict[str, dict[Published, None]] = field(default_factory=dict)
-    reasons: dict[str, list[str]] = field(default_factory=dict)
-
-    def cite(self, figure: Published) -> str:
-        self.sources.setdefault(figure.source, {})[figure] = None
-        return f"[{list(self.sources).index(figure.source) + 1}]"
-
-    def reason(self, cluster: str, cell: Cell) -> str:
-        clusters = self.reasons.setdefault(cell.reason, [])
-        if cluster not in clusters:
-            clusters.append(cluster)
-        return _letter(list(self.reasons).index(cell.reason))
-
-    def lines(self) -> Iterator[str]:
-        for index, (reason, clusters) in enumerate(self.reasons.items()):
-            yield f"({_letter(index)}) {', '.join(clusters)}: {reason}"
-        for number, (source, figures) in enumerate(self.sources.items(), 1):
-            places = "; ".join(dict.fromkeys(figure.where for figure in figures))
-            yield f"[{number}] {source}" + (f": {places}" if len(places) <= LONG_PLACES else "")
-            yield from _caveats(list(figures))
-
-
-def _caveats(figures: Sequence[Published]) -> Iterator[str]:
-    """What a source says of its figures: of which ones, where it is not all of them."""
-    labels = {id: metric.label for id, metric in load_metrics().items()}
-    for note in dict.fromkeys(figure.note for figure in figures if figure.note):
-        meant = list(dict.fromkeys(labels[f.metric] for f in figures if f.note == note))
-        more = f" and {len(meant) - MOST_NAMED} more" if len(meant) > MOST_NAMED else ""
-        yield f"    {'; '.join(meant[:MOST_NAMED])}{more}: {note}"
-
-
-def _letter(index: int) -> str:
-    """a to z, then aa, ab …"""
-    prefix = _letter(index // 26 - 1) if index >= 26 else ""
-    return prefix + chr(ord("a") + index % 26)
+    if format == "table":
+        lines = page_lines(comparison, UNLIMITED, sources)
+        write_text("".join(f"{text.rstrip()}\n" for text, _ in lines), output)
+        return
+    makers = {"json": to_json, "csv": to_csv, "md": to_markdown}
+    write_text(makers[format](comparison), output)
 
 
 def _columns(comparison: Comparison) -> list[str]:
@@ -90,10 +58,13 @@ def _row(comparison: Comparison, line: Line, notes: Notes) -> list[str]:
     unit = line.metric.unit
     cells = [_cell(notes, name, line.cells[name], unit) for name in comparison.clusters]
     if comparison.published is None:
-        listed = [f"{name} {_figure(figure, notes)}" for name, figure in line.published.items()]
-        return [*cells, "; ".join(listed)]
+        return [*cells, "; ".join(_listed(line, notes))]
     beside = [line.published.get(name) for name in comparison.published]
     return [*cells, *("" if figure is None else _figure(figure, notes) for figure in beside)]
+
+
+def _listed(line: Line, notes: Notes) -> list[str]:
+    return [f"{name} {_figure(figure, notes)}" for name, figure in line.published.items()]
 
 
 def _cell(notes: Notes, cluster: str, cell: Cell, unit: str) -> str:
@@ -121,38 +92,59 @@ def _told(comparison: Comparison, notes: Notes) -> Iterator[str]:
         yield f"{last} Published: {'; '.join(listed)}." if listed else last
 
 
-def _print(comparison: Comparison) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from hakaru.cli._render import terminal
-
+def page_lines(comparison: Comparison, width: int, sources: bool = False) -> Iterator[Styled]:
+    """Sentences first, then the table, then the notes."""
     notes = Notes()
-    table = Table(header_style="bold", box=SIMPLE_HEAD)
-    table.add_column("metric", min_width=24)
-    for name in _columns(comparison):
-        table.add_column(name, justify="left" if name == "published" else "right", overflow="fold")
+    told = list(_told(comparison, notes))
+    for sentence in told:
+        yield from ((text, "") for text in wrapped(f"• {sentence}", width))
+    if told:
+        yield "", ""
+    yield from _table(comparison, width, notes)
+    yield "", ""
+    for note in (*notes.lines(sources), *_left_out(comparison)):
+        indent = " " * (len(note) - len(note.lstrip()) + 4)
+        yield from ((text, "dim") for text in wrapped(note, width, indent))
+
+
+def _table(comparison: Comparison, width: int, notes: Notes) -> Iterator[Styled]:
+    """Published figures as columns where they are few and fit, else in lines under each metric."""
+    columns = _as_columns(comparison, notes)
+    own = columns[: 1 + len(comparison.clusters)]
+    parts = [] if comparison.published is None else lay_out(columns, 1, width)
+    under = len(parts) != 1
+    parts = lay_out(own, 1, width) if under else parts
+    if not parts:
+        yield from table_lines(columns, 1, width)
+    for number, part in enumerate(parts):
+        yield from (("", ""),) if number else ()
+        yield from part.top()
+        yield from _metrics(comparison, part, notes if under and not number else None, width)
+
+
+def _as_columns(comparison: Comparison, notes: Notes) -> list[Column]:
+    rows = [_row(comparison, line, notes) for line in comparison.lines]
+    labels = [f"  {_label(line)}" for line in comparison.lines]
+    beside = [
+        Column(name, [row[place] for row in rows], name != "published")
+        for place, name in enumerate(_columns(comparison))
+    ]
+    return [Column("metric", labels, False, wraps=True), *beside]
+
+
+def _metrics(
+    comparison: Comparison, part: Laid, notes: Notes | None, width: int
+) -> Iterator[Styled]:
+    """The rows under their subjects; with `notes`, each has its published figures under it."""
     subject = ""
-    for line in comparison.lines:
+    for line, row in zip(comparison.lines, part.rows, strict=True):
         if line.metric.subject != subject:
             subject = line.metric.subject
-            table.add_row(f"[bold]{subject}[/bold]")
-        table.add_row(
-            *(_plain(text) for text in ("  " + _label(line), *_row(comparison, line, notes)))
-        )
-    told = list(_told(comparison, notes))
-    console = terminal()
-    console.print(table)
-    for sentence in told:
-        console.print(f"• {sentence}", highlight=False, markup=False)
-    for text in (*([""] if told else []), *notes.lines(), *_left_out(comparison)):
-        console.print(text, style="dim", highlight=False, markup=False)
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+            yield subject, "bold"
+        yield from ((text, "") for text in row)
+        if notes and line.published:
+            listed = "; ".join(each.replace(" ", NO_BREAK) for each in _listed(line, notes))
+            yield from ((text, "dim") for text in wrapped(f"    {listed}", width, "    "))
 
 
 def _left_out(comparison: Comparison) -> list[str]:
@@ -165,12 +157,12 @@ def _left_out(comparison: Comparison) -> list[str]:
 
 def to_markdown(comparison: Comparison) -> str:
     notes = Notes()
-    names = ["metric", *_columns(comparison)]
-    lines = [_piped(names), "|" + "---|" * len(names)]
-    lines += [_piped([_label(line), *_row(comparison, line, notes)]) for line in comparison.lines]
     told = [f"- {sentence}" for sentence in _told(comparison, notes)]
+    names = ["metric", *_columns(comparison)]
+    lines = [*told, *([""] if told else []), _piped(names), "|" + "---|" * len(names)]
+    lines += [_piped([_label(line), *_row(comparison, line, notes)]) for line in comparison.lines]
     ends = [f"{text}  " for text in (*notes.lines(), *_left_out(comparison))]
-    return "\n".join([*lines, "", *told, "", *ends]).rstrip() + "\n"
+    return "\n".join([*lines, "", *ends]).rstrip() + "\n"
 
 
 def _piped(cells: list[str]) -> str:
@@ -194,7 +186,8 @@ def to_json(comparison: Comparison) -> str:
         ],
         "left_out": comparison.left_out,
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(without_nan(document), indent=2, ensure_ascii=False, allow_nan=False)
+    return text + "\n"
 
 
 def _json_line(line: Line) -> dict[str, Any]:

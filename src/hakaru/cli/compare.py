@@ -5,21 +5,48 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import (
-    Data,
-    _complete_clusters,
-    _complete_states,
-    data_options,
-    engine_option,
+from hakaru.cli._options import QUOTE_IT, Data, data_options, engine_option, open_lake
+from hakaru.cli._output import choose_format
+from hakaru.cli._selection import (
+    check_clusters,
+    complete_clusters,
+    filter_options,
     make_selection,
-    open_lake,
 )
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Session
 
 FORMATS = ("table", "md", "json", "csv")
+EPILOG = """\b
+Examples:
+  hakaru compare aaic ricc
+  hakaru compare aaic --published Kraken,Philly
+  hakaru compare --from 'mine=jobs/*.csv' --from ricc=RICC-2010-2.swf.gz -o table.md
+"""
+HEADLINE = (
+    "num_jobs",
+    "num_users",
+    "utilisation_mean",
+    "share_single_pe",
+    "share_multi_node",
+    "wra_mean",
+    "wra_median",
+    "share_at_max",
+    "run_mean_s",
+    "run_median_s",
+    "spearman_size_run",
+    "wait_mean_s",
+    "wait_median_s",
+    "weekday_peak_ratio",
+    "interarrival_median_s",
+    "share_completed",
+)
 
 
 def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) -> list[Any]:
@@ -31,16 +58,23 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     return [CompletionItem(m.id, help=m.label) for m in metrics if m.id.startswith(start)]
 
 
-@click.command(
-    epilog="Examples: hakaru compare aaic ricc   |   hakaru compare aaic --published Kraken,Philly   |   "
-    "hakaru compare --from 'mine=jobs/*.csv' --from ricc=RICC-2010-2.swf.gz --format md"
-)
-@click.argument("clusters", nargs=-1, shell_complete=_complete_clusters)
+def _complete_published(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+    """The name after the last comma; those before it stay."""
+    from hakaru.reference.published import published_clusters
+
+    before, comma, last = start.rpartition(",")
+    known = [*published_clusters(), *(() if comma else ("all", "none"))]
+    return [f"{before}{comma}{n}" for n in known if n.lower().startswith(last.lower())]
+
+
+@click.command(epilog=EPILOG)
+@click.argument("clusters", nargs=-1, shell_complete=complete_clusters)
 @click.option(
     "--published",
     metavar="NAMES",
     default="all",
     show_default=True,
+    shell_complete=_complete_published,
     help="Published clusters, e.g. Kraken,Philly: a column each; all: those that have the metric; none.",
 )
 @click.option(
@@ -52,18 +86,15 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     help="Only this metric; repeat for more.",
 )
 @data_options
-@click.option("--where", help="Condition on columns, e.g. \"queue = 'long'\".")
-@click.option("--since", metavar="DATE", help="Submitted on or after, in the site's zone.")
-@click.option("--until", metavar="DATE", help="Submitted on or before, in the site's zone.")
-@click.option("--min-run", type=float, metavar="SECONDS", help="Least run time; 0 for none.")
+@filter_options
+@click.option("--all", "every", is_flag=True, help="Every metric, not only the headline.")
+@click.option("--sources", is_flag=True, help="Whole citations, with their caveats.")
 @click.option(
-    "--state",
-    "states",
-    multiple=True,
-    shell_complete=_complete_states,
-    help="Only jobs in this state; `any` for all.",
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    help="Else the file's ending tells; a table without a file.",
 )
-@click.option("--format", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."
 )
@@ -73,7 +104,9 @@ def command(
     published: str,
     metrics: tuple[str, ...],
     data: Data,
-    format: str,
+    every: bool,
+    sources: bool,
+    output_format: str | None,
     output: Path | None,
     engine: str,
     **selection: Any,
@@ -88,14 +121,18 @@ def command(
     from hakaru.cli._side_by_side import write
     from hakaru.reference.metrics import find_metrics
 
-    chosen = find_metrics(metrics)
+    if every and metrics:
+        raise HakaruError("give --all or --metric, not both")
+    format = choose_format(output_format, output, FORMATS)
+    chosen = find_metrics(metrics or (() if every else HEADLINE))
     beside = _published(published)
-    jobs = make_selection(cluster=(), by=None, weight="jobs", **selection)
+    jobs = make_selection(**selection)
+    _refuse_files(clusters, data)
     with open_lake(data) as lake, open_session(lake, engine) as session:
         names = _known(session, clusters)
         with _working(names):
             comparison = compare(session, names, chosen, beside, jobs)
-    write(comparison, format, output)
+    write(comparison, format, output, sources)
 
 
 def _working(names: list[str]) -> AbstractContextManager[Any]:
@@ -116,21 +153,25 @@ def _published(text: str) -> list[str] | None:
     return [] if [name.lower() for name in names] == ["none"] else find_clusters(names)
 
 
-def _known(session: Any, names: tuple[str, ...]) -> list[str]:
-    """The named clusters, or all; one that is not there is refused with those that are."""
-    from hakaru.errors import HakaruError
+def _refuse_files(clusters: tuple[str, ...], data: Data) -> None:
+    """`--from *.gz` without quotes: all files but the first arrive as names of clusters."""
+    files = [name for name in clusters if data.logs and Path(name).is_file()]
+    if files:
+        raise HakaruError(f"{files[0]} is a file, not the name of a cluster: {QUOTE_IT}")
 
+
+def _known(session: Session, names: tuple[str, ...]) -> list[str]:
+    """The named clusters, or all; one that is not there is refused with those that are."""
     known = session.known_clusters
-    for name in names:
-        if name not in known:
-            listed = ", ".join(known) or "none"
-            raise HakaruError(
-                f"there is no cluster {name!r} in {session.lake.workspace}; known: {listed}. "
-                f"Read one in with: hakaru ingest FILE --cluster {name}; what others have published "
-                "stands beside it with --published NAME"
-            )
     if not known:
         raise HakaruError(
             f"{session.lake.workspace} holds no jobs yet. Begin with: hakaru ingest FILE --cluster NAME"
         )
+    try:
+        check_clusters(session, names)
+    except HakaruError as error:
+        raise HakaruError(
+            f"{error} Read one in with: hakaru ingest FILE --cluster NAME; what others have "
+            "published stands beside it with --published NAME"
+        ) from None
     return list(dict.fromkeys(names or known))

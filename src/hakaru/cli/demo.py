@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,13 +52,26 @@ def command(num_jobs: int, folder: Path) -> None:
     print_generated(generate_with_progress(lake, spec), folder)
     with open_session(lake) as session:
         _print_headline(session)
-        report = write_report(_run_all(session), folder / "report.md")
+        report = write_report(_run_all(session), folder / "report.md", folder)
     click.echo(f"Every analysis, {num_jobs:,} synthetic jobs: {report.resolve()}")
-    click.echo("Next, your own log:  hakaru show walltime --from LOGFILE")
-    click.echo("             or:     hakaru ingest LOGFILE --cluster NAME && hakaru compare NAME")
+    for line in _next_steps(folder):
+        click.echo(line)
 
 
-def write_report(results: Sequence[Result], path: Path) -> Path:
+def _next_steps(folder: Path) -> list[str]:
+    """Commands that work as they stand: first the way to `hakaru` where it is not on the PATH."""
+    activate = Path(sys.executable).with_name("activate")
+    near = activate.relative_to(Path.cwd()) if activate.is_relative_to(Path.cwd()) else activate
+    lost = shutil.which("hakaru") is None
+    return [
+        *([f"First, so that the shell finds hakaru:  . {near}"] if lost and near.exists() else []),
+        f"Next, more of this one:  hakaru show states --by queue -w {folder}",
+        "         your own log:  hakaru show walltime --from LOGFILE",
+        "                   or:  hakaru ingest LOGFILE --cluster NAME && hakaru compare NAME",
+    ]
+
+
+def write_report(results: Sequence[Result], path: Path, workspace: Path) -> Path:
     """All results as one Markdown page, each with its question and what was left out."""
     from hakaru.cli._render import to_markdown
 
@@ -64,7 +79,9 @@ def write_report(results: Sequence[Result], path: Path) -> Path:
     marks = " (SYNTHETIC data)" if first.synthetic else ""
     parts = [f"# {', '.join(first.selection.clusters)}{marks}\n"]
     for result in results:
-        parts.append(f"*{result.analysis.answers}*\n\n{to_markdown(result, MAX_ROWS)}")
+        parts.append(
+            f"*{result.analysis.answers}*\n\n{to_markdown(result, MAX_ROWS, f' -w {workspace}')}"
+        )
     path.write_text("\n".join(parts), encoding="utf-8")
     return path
 

@@ -7,18 +7,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import Data, cluster_option, data_options, open_lake
+from hakaru.cli._options import Data, data_options, open_lake
+from hakaru.cli._selection import (
+    check_clusters,
+    cluster_option,
+    filter_options,
+    make_selection,
+    period_of,
+)
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
-    from hakaru.analyses import Analysis
+    from hakaru.analyses import Analysis, Selection
     from hakaru.export import Disguise, Export, Site
 
 
-@click.command(
-    epilog="Examples: hakaru export -o out --format swf --cluster aaic   |   "
-    "hakaru export -o jobs.parquet --format parquet --anonymise --salt-file salt.txt --shift-times 364"
-)
+EPILOG = """\b
+Examples:
+  hakaru export -o out --format swf --cluster aaic
+  hakaru export -o jobs.parquet --format parquet --anonymise --salt-file salt.txt
+  hakaru export -o week.swf --format swf --anonymise --shift-times 364 --state completed
+"""
+
+
+@click.command(epilog=EPILOG)
 @click.option(
     "-o",
     "--output",
@@ -29,9 +41,7 @@ if TYPE_CHECKING:
 @click.option("--format", "format", required=True, type=click.Choice(["aaic", "swf", "parquet"]))
 @data_options
 @cluster_option
-@click.option("--where", help="Condition on columns, e.g. \"num_gpus >= 8 AND queue = 'long'\".")
-@click.option("--since", metavar="DATE", help="Submitted on or after, in the site's zone.")
-@click.option("--until", metavar="DATE", help="Submitted on or before (a date) or before (a time).")
+@filter_options
 @click.option("--anonymise", is_flag=True, help="Pseudonyms for names and ids; no free text.")
 @click.option(
     "--salt", metavar="TEXT", help="Secret: the same salt gives the same pseudonyms again."
@@ -50,28 +60,31 @@ def command(
     format: str,
     data: Data,
     cluster: tuple[str, ...],
-    where: str | None,
-    since: str | None,
-    until: str | None,
     anonymise: bool,
     salt: str | None,
     salt_file: Path | None,
     shift_times: str | None,
     overwrite: bool,
+    **filters: Any,
 ) -> None:
     """Write jobs as AAIC's CSV, SWF or Parquet, with a manifest of what was removed.
 
     Without a salt, a random one makes the pseudonyms and is not kept.
     """
-    from hakaru.analyses import Selection, open_session
+    from hakaru.analyses import open_session
     from hakaru.engine.duckdb import DuckDBEngine
     from hakaru.export import export
 
     disguise = _disguise(anonymise, salt, salt_file, shift_times)
-    chosen = Selection(clusters=cluster, where=where, since=since, until=until)
-    filters = {"where": where, "since": since, "until": until}
+    chosen = make_selection(cluster=cluster, **filters)
     with open_lake(data) as lake, open_session(lake) as session:
+        check_clusters(session, chosen.clusters)
         found = session.run(_every_job(), chosen)
+        if found.num_used == 0:
+            name = found.selection.clusters[0]
+            raise HakaruError(
+                f"no job of {name} passes the filters; {period_of(session, name)}; nothing was written"
+            )
         assert isinstance(session.engine, DuckDBEngine)
         done = export(
             session.engine.connection,
@@ -80,10 +93,22 @@ def command(
             format,
             output,
             disguise=disguise,
-            filters={name: text for name, text in filters.items() if text},
+            filters=_told(chosen),
             overwrite=overwrite,
         )
     _print_done(done, disguise)
+
+
+def _told(chosen: Selection) -> dict[str, str]:
+    """The filters as the manifest tells them."""
+    told = {
+        "where": chosen.where,
+        "since": chosen.since,
+        "until": chosen.until,
+        "min_run_s": None if chosen.min_run_s is None else f"{chosen.min_run_s:g}",
+        "states": ", ".join(chosen.states),
+    }
+    return {name: text for name, text in told.items() if text}
 
 
 def _every_job() -> Analysis:

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hakaru.cli._options import engine_option
+from hakaru.errors import SourceError
 
 if TYPE_CHECKING:
+    from hakaru.cli._table import Style
+    from hakaru.lake import Lake
     from hakaru.reference.claims import Claim, Judged
 
-STYLES = {
-    "same": "green",
-    "differs": "bold red",
-    "known difference": "yellow",
-    "not in the log": "dim",
-}
+VERDICTS = ("same", "differs", "known difference", "not in the log")
+WHOLE = "jobs in the log"  # the claim that tells whether the log is the paper's
 
 
 @click.command(epilog="Example: hakaru reproduce aaic aaicwl-*.csv.gz")
@@ -34,19 +33,38 @@ def command(paper: str, paths: tuple[Path, ...], format: str, engine: str) -> No
     Exits with 1 if one number differs.
     """
     from hakaru.analyses import open_session
-    from hakaru.cli._progress import ingest_with_progress
     from hakaru.lake import Lake
     from hakaru.reference.claims import load_claims
 
     claims = load_claims(paper)
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
         lake = Lake.create(Path(folder))
-        ingest_with_progress(lake, paths, paper, format=paper, strict=True)
+        num_jobs = _read(lake, paths, paper)
         with open_session(lake, engine) as session:
             judged = judge_all(session, claims)
+    for line in _missing(claims, num_jobs):
+        click.echo(line, err=True)
     _print_json(judged) if format == "json" else _print_table(judged)
     if any(entry.verdict == "differs" for entry in judged):
         raise SystemExit(1)
+
+
+def _read(lake: Lake, paths: Sequence[Path], paper: str) -> int:
+    from hakaru.cli._progress import ingest_with_progress
+
+    try:
+        return ingest_with_progress(lake, paths, paper, format=paper, strict=True).num_read
+    except SourceError as error:
+        # nothing is ever stored here, and there is no option to change that
+        raise SourceError(str(error).replace("; nothing was stored (--strict)", "")) from None
+
+
+def _missing(claims: Sequence[Claim], num_jobs: int) -> list[str]:
+    """A word of warning where the log is only a part of the paper's."""
+    whole = next((claim.published for claim in claims if claim.says == WHOLE), "0")
+    if num_jobs >= int(whole.replace(",", "")):
+        return []
+    return [f"this log has {num_jobs:,} of {whole} jobs: the rest cannot agree", ""]
 
 
 def judge_all(session: Any, claims: Sequence[Claim]) -> list[Judged]:
@@ -66,34 +84,37 @@ def judge_all(session: Any, claims: Sequence[Claim]) -> list[Judged]:
 
 
 def _print_table(judged: Sequence[Judged]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from hakaru.cli._table import Column, emit, page_width, table_lines
 
-    from hakaru.cli._render import terminal
-
-    table = Table(header_style="bold", box=SIMPLE_HEAD)
-    for name, side in (
-        ("where", "left"),
-        ("what", "left"),
-        ("published", "right"),
-        ("computed", "right"),
-    ):
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
-    table.add_column("verdict", no_wrap=True)
-    for entry in judged:
-        style = STYLES[entry.verdict]
-        verdict = f"[{style}]{entry.verdict}[/{style}]"
-        claim = entry.claim
-        table.add_row(claim.where, claim.says, claim.published, entry.computed, verdict)
-    console = terminal()
-    console.print(table)
-    counts = {verdict: sum(e.verdict == verdict for e in judged) for verdict in STYLES}
-    console.print(
+    claims = [entry.claim for entry in judged]
+    columns = [
+        Column("verdict", [entry.verdict for entry in judged], False),
+        Column("published", [claim.published for claim in claims]),
+        Column("computed", [_number(entry) for entry in judged]),
+        Column("what", [_what(entry) for entry in judged], False, wraps=True),
+    ]
+    emit(table_lines(columns, 1, page_width()))
+    counts = {verdict: sum(e.verdict == verdict for e in judged) for verdict in VERDICTS}
+    style: Style = "bold" if counts["differs"] else ""
+    told = (
         f"{counts['same']} the same, {counts['differs']} different, "
         f"{counts['known difference']} known to differ, "
-        f"{counts['not in the log']} that the log cannot tell",
-        style=STYLES["differs" if counts["differs"] else "same"],
+        f"{counts['not in the log']} that the log cannot tell"
     )
+    emit([("", ""), (told, style)])
+
+
+def _number(entry: Judged) -> str:
+    """The computed value alone; a reason stands with the words."""
+    return "–" if entry.verdict == "not in the log" else entry.computed.split(": ")[0]
+
+
+def _what(entry: Judged) -> str:
+    reason = entry.computed.partition(": ")[2]
+    if entry.verdict == "not in the log":
+        reason = entry.computed
+    told = f"{entry.claim.where}: {entry.claim.says}"
+    return f"{told} ({reason})" if reason else told
 
 
 def _print_json(judged: Sequence[Judged]) -> None:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import (
-    Data,
-    data_options,
-    engine_option,
+from hakaru.cli._options import Data, data_options, engine_option, open_lake, parse_params
+from hakaru.cli._output import choose_format
+from hakaru.cli._render import FORMATS, write_result
+from hakaru.cli._selection import (
+    check_clusters,
+    complete_params,
     make_selection,
-    open_lake,
-    parse_params,
+    period_of,
     selection_options,
 )
-from hakaru.cli._render import FORMATS, write_result
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Result, Session
+
+EPILOG = """\b
+Examples:
+  hakaru show walltime --from my.swf.gz --by queue --since 2018-04-01
+  hakaru show states --by user --top 10 --weight gpu-hours
+  hakaru show waits --cluster mine -o waits.csv
+"""
 
 
 def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> list[Any]:
@@ -27,17 +38,29 @@ def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> lis
     return [CompletionItem(a.id, help=a.answers) for a in load_all() if a.id.startswith(start)]
 
 
-@click.command(
-    epilog="Example: hakaru show walltime --from my.swf.gz --by queue --since 2018-04-01"
-)
+@click.command(epilog=EPILOG)
 @click.argument("id", shell_complete=_complete_ids)
 @data_options
 @selection_options
 @click.option(
-    "--param", "params", multiple=True, metavar="NAME=VALUE", help="Parameter of the analysis."
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only the N largest groups (rows without --by), the largest first.",
 )
 @click.option(
-    "--format", "output_format", type=click.Choice(FORMATS), default="table", show_default=True
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=complete_params,
+    help="Parameter of the analysis.",
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    help="Else the file's ending tells; a table without a file.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."
@@ -46,16 +69,41 @@ def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> lis
 def command(
     id: str,
     data: Data,
+    top: int | None,
     params: tuple[str, ...],
-    output_format: str,
+    output_format: str | None,
     output: Path | None,
     engine: str,
     **selection: Any,
 ) -> None:
     """Show one analysis; `hakaru analyses` lists their ids and questions."""
     from hakaru.analyses import load_all, open_session
+    from hakaru.cli._groups import in_order, largest
 
     analysis = load_all().get(id)
+    format = choose_format(output_format, output, FORMATS)
+    chosen = make_selection(**selection)
     with open_lake(data) as lake, open_session(lake, engine) as session:
-        result = session.run(analysis, make_selection(**selection), **parse_params(params))
-    write_result(result, output_format, output)
+        check_clusters(session, chosen.clusters)
+        result = session.run(analysis, chosen, **parse_params(params))
+        more = _why_empty(session, result)
+    _refuse_its_own_group(result)
+    result = in_order(result)
+    if top is not None:
+        result, rest = largest(result, top)
+        more += rest
+    write_result(result, format, output, more)
+
+
+def _why_empty(session: Session, result: Result) -> list[str]:
+    if result.num_selected:
+        return []
+    return [f"  {period_of(session, name)}" for name in result.selection.clusters]
+
+
+def _refuse_its_own_group(result: Result) -> None:
+    by = result.selection.by
+    if by is not None and result.table.column_names[1:2] == [by]:
+        raise HakaruError(
+            f"{result.analysis.id} has a row for each {by} already: leave out --by {by}"
+        )

@@ -73,7 +73,7 @@ def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Judged:
         other = _value(claim, claim.than, rows)
         if other is None:
             return Judged(claim, "no such row", "differs")
-        shown = f"{value:,.4g} against {other:,.4g}"
+        shown = f"{_readable(value)} against {_readable(other)}"
         return Judged(claim, shown, _verdict(_holds(value, claim.relation, other)))
     if claim.relation == "=":
         shown = value if isinstance(value, str) else _rounded_like(claim.published, value)
@@ -81,7 +81,7 @@ def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Judged:
             return Judged(claim, f"{shown}: {claim.known_why}", "known difference")
         return Judged(claim, shown, _verdict(shown == claim.published))
     bound = float(claim.published.replace(",", ""))
-    return Judged(claim, f"{value:,.4g}", _verdict(_holds(value, claim.relation, bound)))
+    return Judged(claim, _readable(value), _verdict(_holds(value, claim.relation, bound)))
 
 
 def _judge_interval(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Judged:
@@ -119,6 +119,11 @@ def _matching(
         )
 
     return [row for row in rows if fits(row)]
+
+
+def _readable(value: float) -> str:
+    """Four digits, and large numbers whole: 0.4703, 53,231."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _rounded_like(published: str, value: float) -> str:
