@@ -147,9 +147,16 @@ def without_replaced(records: Records) -> Records:
 def check_gzip(path: Path, is_wanted: Callable[[], bool] = lambda: True) -> None:
     """DuckDB does not look at a .gz file's checksum, so a damaged one reads as odd or wrong lines."""
     try:
-        with open_bytes(path) as file:
-            while is_wanted() and file.read(BLOCK_BYTES):
-                pass
+        with open(path, "rb") as file:
+            member = None  # zlib alone takes a quarter less time than the module gzip
+            while is_wanted() and (block := file.read(HEAD_BYTES)):
+                while block := block if member else block.lstrip(b"\0"):
+                    member = member or zlib.decompressobj(wbits=31)
+                    member.decompress(block)
+                    block = member.unused_data
+                    member = None if member.eof else member
+            if member and is_wanted():
+                raise EOFError("it ends too early")
     except (OSError, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: the file is damaged: {error}; fetch it again") from None
 
