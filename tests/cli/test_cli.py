@@ -142,7 +142,7 @@ def test_filters(log: Path) -> None:
         (["export", "--format", "swf", "-o", "x", "--since", "2030-01-01"], "nothing was written"),
         (["show", "states", "-o", "a.json", "--format", "csv"], "ends like json, and --format"),
         (["show", "states", "-o", "a.xyz"], "cannot tell its format"),
-        (["show", "states", "-o", "/dev/null/a.csv"], "cannot be written: Not a directory"),
+        (["show", "states", "-o", "/dev/null/a.csv"], "/dev/null is not a folder"),
         (["show", "walltime", "--cluster", "other"], "there is no cluster 'other'"),
         (["show", "walltime", "--param", "short_h"], "--param takes NAME=VALUE"),
     ],
@@ -294,7 +294,7 @@ def test_a_terminal_breaks_no_number(log: Path, width: int) -> None:
     words = " ".join(lines).split()
     for number in ("1.500", "2.000", "100.00%"):
         assert number in words
-    assert sum("single-node" in line for line in lines) == {40: 5, 80: 2, 120: 1}[width]
+    assert sum("single-node" in line for line in lines) == {40: 4, 80: 1, 120: 1}[width]
 
 
 def columns(num: int) -> list[Column]:
@@ -405,9 +405,7 @@ def test_a_log_from_standard_input(log: Path) -> None:
 def test_export_takes_the_filters_of_show(log: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.swf"
     common = ("export", "--from", log, "--format", "swf", "-o", out, "--overwrite")
-    assert "wrote 1 of 1 jobs" in hakaru(*common, "--state", "failed").output.replace(
-        " of 3 ", " of 1 "
-    )
+    assert "wrote 1 of" in hakaru(*common, "--state", "failed").output
     assert "wrote 2 of" in hakaru(*common, "--min-run", "3600").output
 
 

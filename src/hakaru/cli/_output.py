@@ -42,6 +42,8 @@ def writing(output: Path) -> Iterator[None]:
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         yield
+    except (FileExistsError, NotADirectoryError):
+        raise HakaruError(f"{output}: {output.parent} is not a folder") from None
     except OSError as error:
         raise HakaruError(f"{output}: cannot be written: {error.strerror or error}") from None
 
