@@ -1,39 +1,96 @@
 """The registered analyses as a careful analyst writes them in pandas: the peer of benchmarks/analyses.py.
 
-It computes what `hakaru show ID` computes on AAIC's log: vectorised throughout, each derived column made
-once and shared.
+It computes what `hakaru show ID` computes on AAIC's log: vectorised throughout, and each table reads only the
+columns of the CSV files that it needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 ZONE = "Asia/Tokyo"
+QUEUES = ("normal", "short", "middle", "long")
+STATES = ("completed", "failed", "timeout", "cancelled", "killed")
 LIMITS_H = {"normal": 72, "short": 3, "middle": 168, "long": 336}
-NUM_PES = 38 * 8
-COLUMNS = [
-    "job_id", "user", "account", "queue", "state", "num_nodes", "num_gpus", "requested_s",
-    "submitted_at", "eligible_at", "started_at", "ended_at", "wait_s", "run_s",
-]  # fmt: skip
 
-PEER: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {}
+# a column of `jobs`: the columns of the CSV files it needs, and how it is made of them
+COLUMNS: dict[str, tuple[list[str], Callable[[pd.DataFrame], pd.Series]]] = {
+    "user": (["user"], lambda raw: raw["log"] * 1000 + raw["user"]),
+    "account": (["group"], lambda raw: raw["log"] * 1000 + raw["group"]),
+    "queue": (["queue"], lambda raw: pd.Categorical.from_codes(raw["queue"], QUEUES)),
+    "state": (["termcode"], lambda raw: pd.Categorical.from_codes(raw["termcode"], STATES)),
+    "num_nodes": (["nodes"], lambda raw: raw["nodes"]),
+    "num_gpus": (["nodes", "gpus"], lambda raw: raw["nodes"] * raw["gpus"]),
+    "requested_s": (["walltime_req"], lambda raw: raw["walltime_req"]),
+    "submitted_s": (["time_submit"], lambda raw: raw["time_submit"]),
+    "started_s": (["time_start"], lambda raw: raw["time_start"]),
+    "ended_s": (["time_end"], lambda raw: raw["time_end"]),
+    "wait_s": (["waittime"], lambda raw: raw["waittime"]),
+    "run_s": (["walltime"], lambda raw: raw["walltime"]),
+    "pe_hours": (
+        ["nodes", "gpus", "walltime"],
+        lambda raw: raw["nodes"] * raw["gpus"] * raw["walltime"] / 3600,
+    ),
+    "parallelism": (
+        ["nodes", "gpus"],
+        lambda raw: np.where(
+            raw["nodes"] > 1, "multi-node", np.where(raw["gpus"] > 1, "single-node", "single-pe")
+        ),
+    ),
+    "local": (["time_submit"], lambda raw: _local(raw["time_submit"])),
+    "quarter": (
+        ["time_submit"],
+        lambda raw: _local(raw["time_submit"]).dt.to_period("Q").astype(str),
+    ),
+}
+
+PEER: dict[str, Callable[[Log], pd.DataFrame]] = {}
 
 
-def read(files: Sequence[str]) -> pd.DataFrame:
-    jobs = pd.concat([pd.read_parquet(file, columns=COLUMNS) for file in files])
-    jobs["pe_hours"] = jobs["num_gpus"] * jobs["run_s"] / 3600
-    jobs["local"] = jobs["submitted_at"].dt.tz_convert(ZONE).dt.tz_localize(None)
-    jobs["quarter"] = jobs["local"].dt.to_period("Q").astype(str)
-    several = np.where(jobs["num_nodes"] > 1, "multi-node", "single-node")
-    jobs["parallelism"] = np.where(jobs["num_gpus"] == 1, "single-pe", several)
-    return jobs
+class Log:
+    """AAIC's CSV files; with `keep`, what was read and derived is kept for the next table."""
+
+    def __init__(self, files: Sequence[Path], keep: bool) -> None:
+        self.files = files
+        self.keep = keep
+        self._raw: pd.DataFrame | None = None
+        self._made: dict[str, pd.Series] = {}
+
+    def jobs(self, *names: str) -> pd.DataFrame:
+        raw = self._read(sorted({column for name in names for column in COLUMNS[name][0]}))
+        made = self._made if self.keep else {}
+        for name in names:
+            if name not in made:
+                made[name] = pd.Series(COLUMNS[name][1](raw))
+        return pd.DataFrame({name: made[name] for name in names})
+
+    def _read(self, columns: list[str]) -> pd.DataFrame:
+        if self._raw is not None:
+            return self._raw
+        wanted = None if self.keep else columns
+        raw = pd.concat(
+            [
+                pd.read_csv(path, skipinitialspace=True, usecols=wanted).assign(log=number)
+                for number, path in enumerate(self.files)
+            ],
+            ignore_index=True,
+        )
+        if self.keep:
+            self._raw = raw
+        return raw
 
 
-def peer(id: str) -> Callable[[Callable[..., pd.DataFrame]], Callable[..., pd.DataFrame]]:
-    def register(function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+def _local(seconds: pd.Series) -> pd.Series:
+    moments = pd.to_datetime(seconds, unit="s", utc=True)
+    return moments.dt.tz_convert(ZONE).dt.tz_localize(None)
+
+
+def peer(id: str) -> Callable[[Callable[[Log], pd.DataFrame]], Callable[[Log], pd.DataFrame]]:
+    def register(function: Callable[[Log], pd.DataFrame]) -> Callable[[Log], pd.DataFrame]:
         PEER[id] = function
         return function
 
@@ -49,35 +106,34 @@ def successful(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares(jobs: pd.DataFrame, by: str | list[str]) -> pd.DataFrame:
-    table = jobs.groupby(by).agg(num_jobs=("run_s", "size"), pe_hours=("pe_hours", "sum"))
+    groups = jobs.groupby(by, observed=True)
+    table = groups.agg(num_jobs=("pe_hours", "size"), pe_hours=("pe_hours", "sum"))
     table["share"] = table["num_jobs"] / table["num_jobs"].sum()
     return table.reset_index()
 
 
 @peer("queues")
-def queues(jobs: pd.DataFrame) -> pd.DataFrame:
+def queues(log: Log) -> pd.DataFrame:
+    jobs = log.jobs("queue", "requested_s", "num_nodes", "num_gpus", "pe_hours")
     table = shares(jobs, "queue").set_index("queue")
-    most = jobs.groupby("queue").agg(
-        max_requested_h=("requested_s", "max"),
-        max_nodes=("num_nodes", "max"),
-        max_pes=("num_gpus", "max"),
-    )
+    most = jobs.groupby("queue", observed=True)[["requested_s", "num_nodes", "num_gpus"]].max()
     return table.join(most).sort_values("num_jobs", ascending=False)
 
 
 @peer("states")
-def states(jobs: pd.DataFrame) -> pd.DataFrame:
-    return shares(jobs, "state").sort_values("num_jobs", ascending=False)
+def states(log: Log) -> pd.DataFrame:
+    return shares(log.jobs("state", "pe_hours"), "state").sort_values("num_jobs")
 
 
 @peer("jobs-by-quarter")
-def jobs_by_quarter(jobs: pd.DataFrame) -> pd.DataFrame:
-    return shares(jobs, "quarter")
+def jobs_by_quarter(log: Log) -> pd.DataFrame:
+    return shares(log.jobs("quarter", "pe_hours"), "quarter")
 
 
 @peer("users-by-quarter")
-def users_by_quarter(jobs: pd.DataFrame) -> pd.DataFrame:
-    return jobs.groupby("quarter").agg(
+def users_by_quarter(log: Log) -> pd.DataFrame:
+    groups = log.jobs("quarter", "user", "account").groupby("quarter")
+    return groups.agg(
         num_users=("user", "nunique"),
         num_accounts=("account", "nunique"),
         num_jobs=("user", "size"),
@@ -85,56 +141,60 @@ def users_by_quarter(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 @peer("parallelism")
-def parallelism(jobs: pd.DataFrame) -> pd.DataFrame:
-    return shares(long_enough(jobs), "parallelism")
+def parallelism(log: Log) -> pd.DataFrame:
+    return shares(long_enough(log.jobs("run_s", "parallelism", "pe_hours")), "parallelism")
+
+
+def sizes(log: Log, parallelism: str) -> pd.DataFrame:
+    chosen = long_enough(log.jobs("run_s", "parallelism", "num_gpus", "pe_hours"))
+    return shares(chosen[chosen["parallelism"] == parallelism], "num_gpus")
 
 
 @peer("gpus-single-node")
-def gpus_single_node(jobs: pd.DataFrame) -> pd.DataFrame:
-    chosen = long_enough(jobs)
-    return shares(chosen[chosen["parallelism"] == "single-node"], "num_gpus")
+def gpus_single_node(log: Log) -> pd.DataFrame:
+    return sizes(log, "single-node")
 
 
 @peer("gpus-multi-node")
-def gpus_multi_node(jobs: pd.DataFrame) -> pd.DataFrame:
-    chosen = long_enough(jobs)
-    return shares(chosen[chosen["parallelism"] == "multi-node"], "num_gpus")
+def gpus_multi_node(log: Log) -> pd.DataFrame:
+    return sizes(log, "multi-node")
 
 
 @peer("parallelism-by-quarter")
-def parallelism_by_quarter(jobs: pd.DataFrame) -> pd.DataFrame:
-    table = shares(long_enough(jobs), ["quarter", "parallelism"])
+def parallelism_by_quarter(log: Log) -> pd.DataFrame:
+    chosen = long_enough(log.jobs("run_s", "quarter", "parallelism", "pe_hours"))
+    table = shares(chosen, ["quarter", "parallelism"])
     table["share"] = table["num_jobs"] / table.groupby("quarter")["num_jobs"].transform("sum")
     return table
 
 
-def accuracy_of(jobs: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+def accuracy(jobs: pd.DataFrame, by: str | None) -> pd.DataFrame:
     chosen = successful(jobs)
+    limits = chosen["queue"].map(LIMITS_H).astype(float) * 3600
     rated = pd.DataFrame(
         {
             "accuracy": chosen["run_s"] / chosen["requested_s"],
-            "at_max": chosen["requested_s"] >= chosen["queue"].map(LIMITS_H) * 3600,
-            "quarter": chosen["quarter"],
-            "all": "all",
+            "at_max": chosen["requested_s"] >= limits,
+            "by": chosen[by] if by else "all",
         }
     )
-    groups = rated.groupby(by)
+    groups = rated.groupby("by")
     return groups["accuracy"].describe().join(groups["at_max"].mean())
 
 
 @peer("request-accuracy")
-def request_accuracy(jobs: pd.DataFrame) -> pd.DataFrame:
-    return accuracy_of(jobs, ["all"])
+def request_accuracy(log: Log) -> pd.DataFrame:
+    return accuracy(log.jobs("run_s", "state", "requested_s", "queue"), None)
 
 
 @peer("request-accuracy-by-quarter")
-def request_accuracy_by_quarter(jobs: pd.DataFrame) -> pd.DataFrame:
-    return accuracy_of(jobs, ["quarter"])
+def request_accuracy_by_quarter(log: Log) -> pd.DataFrame:
+    return accuracy(log.jobs("run_s", "state", "requested_s", "queue", "quarter"), "quarter")
 
 
 @peer("walltime")
-def walltime(jobs: pd.DataFrame) -> pd.DataFrame:
-    chosen = successful(jobs)
+def walltime(log: Log) -> pd.DataFrame:
+    chosen = successful(log.jobs("run_s", "state", "parallelism"))
     hours = chosen["run_s"] / 3600
 
     def summary(values: pd.Series) -> dict[str, float]:
@@ -155,43 +215,39 @@ def walltime(jobs: pd.DataFrame) -> pd.DataFrame:
 
 
 @peer("walltime-cdf")
-def walltime_cdf(jobs: pd.DataFrame) -> pd.DataFrame:
-    chosen = successful(jobs)
+def walltime_cdf(log: Log) -> pd.DataFrame:
+    chosen = successful(log.jobs("run_s", "state", "parallelism"))
     step = np.ceil(np.log10(chosen["run_s"].clip(lower=1)) * 20).astype(int)
-    both = pd.concat([chosen["parallelism"], pd.Series("all", index=chosen.index)])
-    counts = pd.crosstab(pd.concat([step, step]).to_numpy(), both.to_numpy())
+    counts = pd.crosstab(step, chosen["parallelism"])
+    counts["all"] = counts.sum(axis=1)
     return counts.cumsum() / counts.sum()
 
 
 @peer("size-vs-walltime")
-def size_vs_walltime(jobs: pd.DataFrame) -> pd.DataFrame:
-    chosen = successful(jobs)[["num_gpus", "run_s"]]
-    single = chosen[chosen["num_gpus"] == 1]
-    others = chosen[chosen["num_gpus"] > 1]
+def size_vs_walltime(log: Log) -> pd.DataFrame:
+    chosen = successful(log.jobs("run_s", "state", "num_gpus"))[["num_gpus", "run_s"]]
+    single, others = chosen[chosen["num_gpus"] == 1], chosen[chosen["num_gpus"] > 1]
     found = []
     for draw in range(100):
-        sample = pd.concat(
-            [single.sample(2000, random_state=draw), others.sample(2000, random_state=draw)]
-        )
+        drawn = [side.sample(2000, replace=True, random_state=draw) for side in (single, others)]
+        sample = pd.concat(drawn)
         spearman = sample.corr(method="spearman").iloc[0, 1]
         found.append((spearman, np.log(sample).corr().iloc[0, 1]))
     table = pd.DataFrame(found, columns=["spearman", "pearson"])
     return table.quantile([0.025, 0.5, 0.975]).T.assign(mean=table.mean())
 
 
-def arrivals(local: pd.Series) -> pd.DataFrame:
-    days = pd.date_range(local.min().normalize(), local.max().normalize())
-    return pd.crosstab(local.dt.normalize(), local.dt.hour).reindex(days, fill_value=0)
-
-
 @peer("arrivals-by-hour")
-def arrivals_by_hour(jobs: pd.DataFrame) -> pd.DataFrame:
-    return arrivals(jobs["local"]).agg(["mean", "std", "max"]).T
+def arrivals_by_hour(log: Log) -> pd.DataFrame:
+    local = log.jobs("local")["local"]
+    days = pd.date_range(local.min().normalize(), local.max().normalize())
+    grid = pd.crosstab(local.dt.normalize(), local.dt.hour).reindex(days, fill_value=0)
+    return grid.agg(["mean", "std", "max"]).T
 
 
 @peer("arrivals-by-weekday")
-def arrivals_by_weekday(jobs: pd.DataFrame) -> pd.DataFrame:
-    days = jobs["local"].dt.normalize().value_counts().sort_index()
+def arrivals_by_weekday(log: Log) -> pd.DataFrame:
+    days = log.jobs("local")["local"].dt.normalize().value_counts().sort_index()
     daily = days.reindex(pd.date_range(days.index.min(), days.index.max()), fill_value=0)
     return daily.groupby(daily.index.weekday).agg(["mean", "std", "max"])
 
@@ -202,53 +258,42 @@ def statistics_of(seconds: pd.Series) -> dict[str, float]:
     return known | {f"p{100 * p:g}_s": value for p, value in points.items()}
 
 
-def seconds_of(times: pd.Series) -> pd.Series:
-    return times.astype("int64") / 1e6
-
-
 @peer("waits")
-def waits(jobs: pd.DataFrame) -> pd.DataFrame:
-    held = (jobs["eligible_at"] - jobs["submitted_at"]).dt.total_seconds()
-    queued = (jobs["started_at"] - jobs["eligible_at"]).dt.total_seconds()
-    parts = {
-        "submit to eligible": held,
-        "eligible to start": queued,
-        "submit to start": jobs["wait_s"],
-    }
-    return pd.DataFrame({name: statistics_of(part) for name, part in parts.items()}).T
+def waits(log: Log) -> pd.DataFrame:
+    wait_s = log.jobs("wait_s")["wait_s"]
+    within = {f"within_{limit}": (wait_s <= limit).mean() for limit in (60, 3600)}
+    return pd.DataFrame({"submit to start": statistics_of(wait_s) | within}).T
 
 
 @peer("abandoned-waits")
-def abandoned_waits(jobs: pd.DataFrame) -> pd.DataFrame:
-    gone = jobs["ended_at"].notna() & jobs["state"].isin(["cancelled", "failed", "killed"])
-    fate = np.where(jobs["started_at"].notna(), "started", np.where(gone, "abandoned", "pending"))
-    waited = (jobs["started_at"].fillna(jobs["ended_at"]) - jobs["submitted_at"]).dt.total_seconds()
-    return waited.groupby(fate).describe(percentiles=[0.5, 0.9])
+def abandoned_waits(log: Log) -> pd.DataFrame:
+    jobs = log.jobs("state", "submitted_s", "started_s", "ended_s", "wait_s")
+    gone = jobs["ended_s"].notna() & jobs["state"].isin(["cancelled", "failed", "killed"])
+    fate = np.where(jobs["started_s"].notna(), "started", np.where(gone, "abandoned", "pending"))
+    return jobs["wait_s"].groupby(fate).describe(percentiles=[0.5, 0.9])
 
 
 @peer("interarrivals")
-def interarrivals(jobs: pd.DataFrame) -> pd.DataFrame:
-    ordered = jobs[["user", "submitted_at"]].sort_values("submitted_at")
-    anyone = ordered["submitted_at"].diff().dt.total_seconds()
-    same = ordered.groupby("user")["submitted_at"].diff().dt.total_seconds()
+def interarrivals(log: Log) -> pd.DataFrame:
+    ordered = log.jobs("user", "submitted_s").sort_values("submitted_s")
+    anyone = ordered["submitted_s"].diff()
+    same = ordered.groupby("user")["submitted_s"].diff()
     return pd.DataFrame({"all": statistics_of(anyone), "same user": statistics_of(same)}).T
 
 
 @peer("think-time")
-def think_time(jobs: pd.DataFrame) -> pd.DataFrame:
-    ordered = jobs[["user", "submitted_at", "ended_at"]].sort_values(
-        ["user", "submitted_at", "ended_at"]
-    )
-    pause = ordered.groupby("user")["submitted_at"].shift(-1) - ordered["ended_at"]
-    seconds = pause.dt.total_seconds().dropna()
-    return pd.DataFrame([statistics_of(seconds[seconds.between(0, 8 * 3600)])])
+def think_time(log: Log) -> pd.DataFrame:
+    jobs = log.jobs("user", "submitted_s", "ended_s")
+    ordered = jobs.sort_values(["user", "submitted_s", "ended_s"])
+    pause = (ordered.groupby("user")["submitted_s"].shift(-1) - ordered["ended_s"]).dropna()
+    return pd.DataFrame([statistics_of(pause[pause.between(0, 8 * 3600)])])
 
 
 @peer("concentration")
-def concentration(jobs: pd.DataFrame) -> pd.DataFrame:
+def concentration(log: Log) -> pd.DataFrame:
     rows = {}
     for holder in ("user", "account"):
-        amounts = np.sort(jobs[holder].value_counts().to_numpy())
+        amounts = np.sort(log.jobs(holder)[holder].value_counts().to_numpy())
         places = np.arange(1, len(amounts) + 1)
         gini = 2 * (places * amounts).sum() / (len(amounts) * amounts.sum())
         top = {f"top{n}": amounts[-n:].sum() / amounts.sum() for n in (1, 3, 10)}
@@ -270,9 +315,7 @@ def level(begins: pd.Series, ends: pd.Series, amounts: pd.Series, edges: np.ndar
 
 
 def levels(jobs: pd.DataFrame, edges: np.ndarray) -> pd.DataFrame:
-    submitted, started, ended = (
-        seconds_of(jobs[name]) for name in ("submitted_at", "started_at", "ended_at")
-    )
+    submitted, started, ended = (jobs[name] for name in ("submitted_s", "started_s", "ended_s"))
     one, pes = pd.Series(1, index=jobs.index), jobs["num_gpus"]
     return pd.DataFrame(
         {
@@ -285,16 +328,17 @@ def levels(jobs: pd.DataFrame, edges: np.ndarray) -> pd.DataFrame:
 
 
 @peer("load")
-def load(jobs: pd.DataFrame) -> pd.DataFrame:
-    first, last = seconds_of(jobs["submitted_at"]).min(), seconds_of(jobs["ended_at"]).max()
-    table = levels(jobs, np.linspace(first, last, 270))
-    table["utilisation"] = table["num_pes_busy"] / NUM_PES
-    return table
+def load(log: Log) -> pd.DataFrame:
+    jobs = log.jobs("submitted_s", "started_s", "ended_s", "num_gpus")
+    return levels(jobs, np.linspace(jobs["submitted_s"].min(), jobs["ended_s"].max(), 270))
 
 
 @peer("utilisation")
-def utilisation(jobs: pd.DataFrame) -> pd.DataFrame:
-    starts = pd.period_range(jobs["local"].min(), jobs["local"].max(), freq="Q").start_time
-    moments = starts.tz_localize(ZONE).as_unit("us").astype("int64") / 1e6
-    edges = np.append(moments, seconds_of(jobs["ended_at"]).max())
-    return levels(jobs, edges) / NUM_PES
+def utilisation(log: Log) -> pd.DataFrame:
+    jobs = log.jobs("submitted_s", "started_s", "ended_s", "num_gpus")
+    first, last = _local(pd.Series([jobs["submitted_s"].min(), jobs["ended_s"].max()]))
+    starts = pd.period_range(first, last, freq="Q").start_time.tz_localize(ZONE)
+    edges = np.append(starts.as_unit("s").astype("int64"), jobs["ended_s"].max())
+    table = levels(jobs, edges)
+    table["busy_pe_hours"] = table["num_pes_busy"] * np.diff(edges) / 3600
+    return table
