@@ -4,9 +4,9 @@
 
 Two ratios. **Each table on its own**, as a person asks for it: Hakaru opens the lake, counts who is left
 out and answers; pandas reads the columns that it needs from the log and answers. **All in one go**:
-Hakaru keeps its session, pandas keeps all that it has read and derived. Both take turns in one process, and medians are
-compared. The limit, 5, is for the first. A few cells of both are compared, so that neither is fast by being
-wrong.
+Hakaru keeps its session, pandas keeps all that it has read and derived. Both take turns in one process,
+and medians are compared. The limit, 5, is for the first. A few cells of both are compared, so that
+neither is fast by being wrong.
 """
 
 from __future__ import annotations

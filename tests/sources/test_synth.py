@@ -19,9 +19,9 @@ from hakaru.errors import HakaruError, SettingsError, SourceError
 from hakaru.lake import Lake
 from hakaru.schema import JOBS, NODES, SAMPLES
 from hakaru.settings import Engine, load
-from hakaru.sources._synth_jobs import BLOCK
-from hakaru.sources._synth_tables import run_quantiles
 from hakaru.sources.synth import Generated, Synth, generate, jobs_table, samples_table
+from hakaru.sources.synth._jobs import BLOCK
+from hakaru.sources.synth._tables import run_quantiles
 
 MANY = Synth(num_jobs=200_000, seed=20, samples_days=0)
 SMALL = Synth(num_jobs=6_000, seed=3, cluster="made", num_nodes=6, samples_days=1.5)

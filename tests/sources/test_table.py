@@ -20,9 +20,9 @@ from hakaru.schema import JOBS, REJECTS, Table
 from hakaru.settings import Engine
 from hakaru.settings import parse as parse_settings
 from hakaru.sources._base import detect
-from hakaru.sources._cells import duration_s
 from hakaru.sources.ingest import Summary, ingest
 from hakaru.sources.table import guess
+from hakaru.sources.table._cells import duration_s
 from tests.conftest import job, utc
 
 DATA = Path(__file__).resolve().parents[1] / "data"

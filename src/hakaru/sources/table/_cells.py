@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hakaru.engine.dialect import DUCKDB_TYPES, quote
 from hakaru.schema import JOBS, STATES
-from hakaru.sources._mapping import DURATION_UNITS, EPOCH_UNITS, MEMORY_UNITS, Cell
+from hakaru.sources.table._mapping import DURATION_UNITS, EPOCH_UNITS, MEMORY_UNITS, Cell
 
 # Words for unknown in cells of numbers and times; a text may well be called one of these.
 MISSING = (

@@ -15,8 +15,8 @@ from zoneinfo import available_timezones
 from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import head
-from hakaru.sources._sacct_header import Layout
-from hakaru.sources._sacct_records import cell, records
+from hakaru.sources.sacct._header import Layout
+from hakaru.sources.sacct._records import cell, records
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

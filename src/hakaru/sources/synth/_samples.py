@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from hakaru.schema import SAMPLES as SAMPLES_TABLE
-from hakaru.sources import _synth_figures as figures
-from hakaru.sources._synth_jobs import (
+from hakaru.sources.synth import _figures as figures
+from hakaru.sources.synth._jobs import (
     SAMPLES,
     TRAITS,
     Jobs,
@@ -19,8 +19,8 @@ from hakaru.sources._synth_jobs import (
     make_block,
     num_blocks,
 )
-from hakaru.sources._synth_spec import Plan
-from hakaru.sources._synth_tables import Floats, Ints
+from hakaru.sources.synth._spec import Plan
+from hakaru.sources.synth._tables import Floats, Ints
 
 ROWS = 500_000  # of samples at a time
 

@@ -18,12 +18,12 @@ from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
 from hakaru.schema import JOBS, STATES
 from hakaru.settings import Engine as EngineSettings
-from hakaru.sources import _synonyms
 from hakaru.sources._base import is_not_utf8
-from hakaru.sources._cells import Raw, number, value
-from hakaru.sources._looks import Look, look_at
-from hakaru.sources._mapping import DURATION_UNITS, MEMORY_UNITS, Cell, Shape, kind_of
-from hakaru.sources._tabular import open_table
+from hakaru.sources.table import _synonyms
+from hakaru.sources.table._cells import Raw, number, value
+from hakaru.sources.table._looks import Look, look_at
+from hakaru.sources.table._mapping import DURATION_UNITS, MEMORY_UNITS, Cell, Shape, kind_of
+from hakaru.sources.table._tabular import open_table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

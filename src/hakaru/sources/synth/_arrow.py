@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from hakaru.schema import JOBS
-from hakaru.sources import _synth_figures as figures
-from hakaru.sources._synth_jobs import Jobs
-from hakaru.sources._synth_samples import Placement
-from hakaru.sources._synth_spec import Plan
-from hakaru.sources._synth_tables import Ints
+from hakaru.sources.synth import _figures as figures
+from hakaru.sources.synth._jobs import Jobs
+from hakaru.sources.synth._samples import Placement
+from hakaru.sources.synth._spec import Plan
+from hakaru.sources.synth._tables import Ints
 
 
 def block_table(plan: Plan, jobs: Jobs, placement: Placement | None) -> pa.Table:

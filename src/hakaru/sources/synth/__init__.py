@@ -18,14 +18,14 @@ from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
 from hakaru.schema import INGESTS, JOBS, NODES, SAMPLES, Table
 from hakaru.settings import Engine as EngineSettings
-from hakaru.sources._synth_spec import Plan, Synth, plan
 from hakaru.sources.ingest import log_ingest, put_facts
+from hakaru.sources.synth._spec import Plan, Synth, plan
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
-    from hakaru.sources._synth_samples import Placement
+    from hakaru.sources.synth._samples import Placement
 
 __all__ = ["Generated", "Synth", "generate", "jobs_table", "samples_table"]
 
@@ -68,8 +68,8 @@ def generate(
             _announce(lake, con, chosen, ingest_id, started_at)
             tell = _Counter(chosen, progress)
             placement = _placement(chosen)
-            jobs = _write(lake, con, JOBS, _jobs(chosen, placement, CHUNK_ROWS), tell)
-            samples = _write(lake, con, SAMPLES, _samples(chosen, placement), tell)
+            jobs = _write(lake, con, JOBS, _job_chunks(chosen, placement, CHUNK_ROWS), tell)
+            samples = _write(lake, con, SAMPLES, _sample_chunks(chosen, placement), tell)
             log_ingest(
                 lake,
                 con,
@@ -91,28 +91,28 @@ def generate(
 def jobs_table(spec: Synth, chunk_rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
     """The jobs as canonical Arrow tables of about `chunk_rows` rows, in the order of submission."""
     chosen = plan(spec)
-    return _jobs(chosen, _placement(chosen), chunk_rows)
+    return _job_chunks(chosen, _placement(chosen), chunk_rows)
 
 
 def samples_table(spec: Synth) -> Iterator[pa.Table]:
     """The samples as canonical Arrow tables, in the order of time."""
     chosen = plan(spec)
-    return _samples(chosen, _placement(chosen))
+    return _sample_chunks(chosen, _placement(chosen))
 
 
 def _placement(chosen: Plan) -> Placement | None:
-    from hakaru.sources._synth_jobs import calendar
-    from hakaru.sources._synth_samples import place
+    from hakaru.sources.synth._jobs import calendar
+    from hakaru.sources.synth._samples import place
 
     low, high = chosen.window_s
     return place(chosen, calendar(chosen)) if low < high else None
 
 
-def _jobs(chosen: Plan, placement: Placement | None, chunk_rows: int) -> Iterator[pa.Table]:
+def _job_chunks(chosen: Plan, placement: Placement | None, chunk_rows: int) -> Iterator[pa.Table]:
     import pyarrow as pa
 
-    from hakaru.sources._synth_arrow import block_table
-    from hakaru.sources._synth_jobs import BLOCK, calendar, make_block, num_blocks
+    from hakaru.sources.synth._arrow import block_table
+    from hakaru.sources.synth._jobs import BLOCK, calendar, make_block, num_blocks
 
     shares = calendar(chosen)
     step = max(1, chunk_rows // BLOCK)
@@ -123,8 +123,8 @@ def _jobs(chosen: Plan, placement: Placement | None, chunk_rows: int) -> Iterato
         )
 
 
-def _samples(chosen: Plan, placement: Placement | None) -> Iterator[pa.Table]:
-    from hakaru.sources._synth_samples import samples
+def _sample_chunks(chosen: Plan, placement: Placement | None) -> Iterator[pa.Table]:
+    from hakaru.sources.synth._samples import samples
 
     return samples(chosen, placement) if placement else iter(())
 
@@ -191,7 +191,7 @@ def _announce(
 
 
 def _node_rows(chosen: Plan) -> list[dict[str, object]]:
-    from hakaru.sources._synth_figures import GPU_MODEL
+    from hakaru.sources.synth._figures import GPU_MODEL
 
     since = datetime.fromtimestamp(chosen.start_s, UTC)
     row = {"cluster": chosen.spec.cluster, "since": since, "gpu_model": GPU_MODEL, "state": "up"}

@@ -18,7 +18,7 @@ from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import one_row
 from hakaru.errors import SourceError
 from hakaru.sources._base import first_reason, head, lines
-from hakaru.sources._mapping import Shape
+from hakaru.sources.table._mapping import Shape
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

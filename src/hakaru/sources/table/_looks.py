@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import one_row
-from hakaru.sources._cells import MISSING, SIZE, UNLIMITED, Raw, duration_s, iso_time
-from hakaru.sources._mapping import kind_of
-from hakaru.sources._synonyms import UNITS
+from hakaru.sources.table._cells import MISSING, SIZE, UNLIMITED, Raw, duration_s, iso_time
+from hakaru.sources.table._mapping import kind_of
+from hakaru.sources.table._synonyms import UNITS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hakaru.sources import _synth_figures as figures
+from hakaru.sources.synth import _figures as figures
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,9 +15,9 @@ from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
-from hakaru.sources._sacct_header import Layout, parse
-from hakaru.sources._sacct_records import cell, records
-from hakaru.sources._sacct_times import (
+from hakaru.sources.sacct._header import Layout, parse
+from hakaru.sources.sacct._records import cell, records
+from hakaru.sources.sacct._times import (
     TIMES,
     in_order,
     readings,

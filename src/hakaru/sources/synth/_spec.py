@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from hakaru.errors import SettingsError
 from hakaru.settings import check_cluster_name
-from hakaru.sources import _synth_figures as figures
+from hakaru.sources.synth import _figures as figures
 
 MAX_JOBS = 10**9
 
@@ -130,7 +130,7 @@ def _positive(value: float | None) -> bool:
 
 def _size(spec: Synth) -> tuple[float, int]:
     """Days and nodes, so that the jobs' GPU-hours fill `load` of the machine."""
-    from hakaru.sources._synth_tables import mean_gpu_hours
+    from hakaru.sources.synth._tables import mean_gpu_hours
 
     def needed(num_nodes: int) -> float:
         """Node-days that the jobs take at this load."""

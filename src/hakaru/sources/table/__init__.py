@@ -15,8 +15,8 @@ from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
 from hakaru.schema import JOBS
 from hakaru.sources._base import Records, first_reason, source, stem
-from hakaru.sources._cells import Raw, Value, value
-from hakaru.sources._mapping import (
+from hakaru.sources.table._cells import Raw, Value, value
+from hakaru.sources.table._mapping import (
     Cell,
     Shape,
     TableMapping,
@@ -25,7 +25,7 @@ from hakaru.sources._mapping import (
     parse_shape,
     read_toml,
 )
-from hakaru.sources._tabular import Tabular, header, is_parquet, metadata, open_table
+from hakaru.sources.table._tabular import Tabular, header, is_parquet, metadata, open_table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -69,7 +69,7 @@ class Table:
 
 def guess(path: Path) -> str:
     """A mapping proposed from a file's column names and its first 10,000 rows, as TOML text."""
-    from hakaru.sources._guess import propose
+    from hakaru.sources.table._guess import propose
 
     return propose(path)
 

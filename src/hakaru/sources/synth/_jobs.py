@@ -13,9 +13,9 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from hakaru.sources import _synth_figures as figures
-from hakaru.sources._synth_spec import Plan
-from hakaru.sources._synth_tables import (
+from hakaru.sources.synth import _figures as figures
+from hakaru.sources.synth._spec import Plan
+from hakaru.sources.synth._tables import (
     Floats,
     Ints,
     normal_cdf,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hakaru.engine.dialect import quote
 from hakaru.sources._base import lines
-from hakaru.sources._sacct_header import Layout
+from hakaru.sources.sacct._header import Layout
 
 ID = r"[0-9]+([_+.].*)?"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+|[0-9]+|Unknown|None|"
