@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from hakaru.analyses._base import HAS_RUN, HAS_SIZE, Param, analysis
+from hakaru.analyses._counted import deviation, quantile, ranked
 from hakaru.analyses._site import class_name
 
 SECTION = "AAIC Table 3 and section 5.3"
@@ -29,14 +30,18 @@ PRIME = 2_147_483_647  # places are drawn by a random quadratic modulo this prim
 def walltime(short_h: float, long_h: float) -> str:
     """Mean, spread, median and range of run time, for all jobs and each class of parallelism."""
     return f"""
-        SELECT grp, {class_name("class_number")} AS class, count(*) AS num_jobs,
-               avg(run_s) / 3600 AS mean_h, stddev_samp(run_s) / 3600 AS sd_h,
-               percentile(run_s, 0.5) / 3600 AS median_h,
+        WITH counts AS (
+            SELECT grp, class_number, run_s, count(*) AS num FROM jobs
+            GROUP BY GROUPING SETS ((grp, run_s), (grp, class_number, run_s))
+        )
+        SELECT grp, {class_name("class_number")} AS class, sum(num) AS num_jobs,
+               max(mean_value) / 3600 AS mean_h, {deviation("run_s")} / 3600 AS sd_h,
+               ({quantile("run_s", 0.5)}) / 3600 AS median_h,
                min(run_s) / 3600 AS min_h, max(run_s) / 3600 AS max_h,
-               avg(CASE WHEN run_s <= {short_h} * 3600 THEN 1e0 ELSE 0e0 END) AS share_short,
-               avg(CASE WHEN run_s >= {long_h} * 3600 THEN 1e0 ELSE 0e0 END) AS share_long
-        FROM jobs
-        GROUP BY GROUPING SETS ((grp), (grp, class_number)) ORDER BY grp, coalesce(class_number, 0)
+               sum(CASE WHEN run_s <= {short_h} * 3600 THEN num ELSE 0 END) / sum(num) AS share_short,
+               sum(CASE WHEN run_s >= {long_h} * 3600 THEN num ELSE 0 END) / sum(num) AS share_long
+        FROM ({ranked("counts", "grp, class_number", "run_s")}) AS ranked
+        GROUP BY grp, class_number ORDER BY grp, coalesce(class_number, 0)
     """
 
 
