@@ -24,17 +24,20 @@ warnings.filterwarnings("ignore", message="Arrow output on a DB-API result")
 
 def connect(settings: EngineSettings, spill_to: str | None = None) -> duckdb.DuckDBPyConnection:
     """A connection in UTC with the shared dialect, a memory limit, and a folder to spill to."""
+    statements = [
+        "SET GLOBAL TimeZone = 'UTC'",
+        "SET enable_progress_bar = false",
+        # it turns a share (a sum over a sum) into a join that scans the jobs twice
+        "SET disabled_optimizers = 'window_self_join'",
+        # the lake's files never change, and every view and query looks at their footers
+        "SET parquet_metadata_cache = true",
+        f"SET memory_limit = {quote(settings.memory)}",
+        f"SET temp_directory = {quote(spill_to or tempfile.gettempdir())}",
+        *([f"SET threads = {settings.threads}"] if settings.threads else []),
+        *(f"CREATE MACRO {signature} AS ({body})" for signature, body in DUCKDB_MACROS.items()),
+    ]
     con = duckdb.connect()
-    con.execute("SET GLOBAL TimeZone = 'UTC'")
-    con.execute("SET enable_progress_bar = false")
-    # it turns a share (a sum over a sum) into a join that scans the jobs twice
-    con.execute("SET disabled_optimizers = 'window_self_join'")
-    con.execute(f"SET memory_limit = {quote(settings.memory)}")
-    con.execute(f"SET temp_directory = {quote(spill_to or tempfile.gettempdir())}")
-    if settings.threads:
-        con.execute(f"SET threads = {settings.threads}")
-    for signature, body in DUCKDB_MACROS.items():
-        con.execute(f"CREATE MACRO {signature} AS ({body})")
+    con.execute("; ".join(statements))
     return con
 
 
