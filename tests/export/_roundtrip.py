@@ -64,7 +64,11 @@ def run_all(
     (cluster,) = lake.clusters()
     settings = parse({}, {cluster: facts}, "facts") if facts else None
     with open_session(lake, settings=settings) as session:
-        return {analysis.id: session.run(analysis, selection).rows for analysis in load_all()}
+        return {
+            analysis.id: session.run(analysis, selection).rows
+            for analysis in load_all()
+            if analysis.weighted or not selection or selection.weight == "jobs"
+        }
 
 
 def differing(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> set[str]:

@@ -143,9 +143,11 @@ def test_small_lake(format: str, anonymise: tuple[str, ...], tmp_path: Path) -> 
     again = read_back(manifest, tmp_path / "out", tmp_path / "again")
     facts = None if manifest["settings_in_files"] else manifest["settings"]
     lost = SMALL_LOST[format].keys()
-    assert differing(run_all(lake), run_all(again, facts)) == lost
+    # AAIC's ids get the file's name before them, and with other ids another sample is drawn
+    new_ids = {"size-vs-walltime"} if format == "aaic" or anonymise else set()
+    assert differing(run_all(lake), run_all(again, facts)) - new_ids == lost
     hours = Selection(weight="gpu-hours")
-    assert differing(run_all(lake, None, hours), run_all(again, facts, hours)) <= lost
+    assert differing(run_all(lake, None, hours), run_all(again, facts, hours)) == lost - {"waits"}
 
 
 def test_every_column_comes_back_from_parquet(tmp_path: Path) -> None:

@@ -5,16 +5,13 @@ A format reads a view with the canonical columns of `jobs`; DuckDB does the writ
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import pkgutil
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hakaru.engine.dialect import quote
 from hakaru.registry import Registry
 from hakaru.settings import Capacity, Cluster
 
@@ -116,28 +113,6 @@ def load_all() -> Registry[Format]:
         if not module.name.startswith("_"):
             importlib.import_module(f"hakaru.export.{module.name}")
     return FORMATS
-
-
-def write_lines(
-    con: DuckDBPyConnection, path: Path, header: Sequence[str], lines: str, order: str
-) -> int:
-    """Write header lines, then the query's column `line` in order; .gz packs. Gives the rows' number.
-
-    The header is a gzip member of its own, as a UNION with it would hold all lines in memory.
-    """
-    packed = path.suffix == ".gz"
-    body = path.with_name(path.name + ".body")
-    (count,) = con.execute(
-        f"COPY (SELECT line FROM ({lines}) ORDER BY {order}) TO {quote(str(body))} "
-        "(FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01', "
-        f"COMPRESSION {'gzip' if packed else 'none'})"
-    ).fetchall()[0]
-    text = "".join(f"{line}\n" for line in header).encode()
-    with open(path, "wb") as out, open(body, "rb") as rest:
-        out.write(gzip.compress(text, mtime=0) if packed else text)
-        shutil.copyfileobj(rest, out, 1 << 20)
-    body.unlink()
-    return int(count)
 
 
 def seconds(column: str) -> str:

@@ -20,8 +20,8 @@ from hakaru.export._base import (
     is_fraction,
     positive,
     seconds,
-    write_lines,
 )
+from hakaru.export._lines import SUBMITTED, Lines, write_lines
 from hakaru.export._numbers import Numbers, all_whole, number_names
 
 if TYPE_CHECKING:
@@ -76,13 +76,12 @@ def write(con: DuckDBPyConnection, jobs: str, site: Site, target: Target) -> Out
     _define_named(con, per_log=bool(logs))
     keep_ids = all_whole(con, "aaic_named", "id") and _unique(con)
     user, group = (number_names(con, "aaic_named", c, 0, "log") for c in ("person", "team"))
-    lines = _lines(keep_ids, user, group)
     mark = "synthetic-" if site.synthetic else ""
     files = {}
     for log in logs or [""]:
         name = target.file or (f"aaicwl-{mark}{log}.csv.gz" if log else f"{mark}{site.name}.csv.gz")
         path = target.folder / name
-        files[name] = write_lines(con, path, [HEADER], _of_log(lines, log), "id")
+        files[name] = write_lines(con, path, [HEADER], _lines(keep_ids, log, user, group))
     return Outcome(
         files=files,
         left_out=left_out,
@@ -142,33 +141,31 @@ def _unique(con: DuckDBPyConnection) -> bool:
     return not con.execute(twice).fetchall()
 
 
-def _lines(keep_ids: bool, user: Numbers, group: Numbers) -> str:
-    """A query for the lines of every log: `log`, `id` and `line`."""
-    number = (
-        "CAST(id AS BIGINT)"
-        if keep_ids
-        else "row_number() OVER (PARTITION BY log ORDER BY submitted_at, id) - 1"
-    )
-    codes = [
-        "CASE {} {} END".format(
-            column, " ".join(f"WHEN '{name}' THEN {i}" for i, name in enumerate(names))
-        )
+def _cells(user: Numbers, group: Numbers) -> list[str]:
+    """SQL of the numbers after the id."""
+    queue, state = (
+        f"CASE {column} {' '.join(f'WHEN {quote(name)} THEN {i}' for i, name in enumerate(names))} END"
         for column, names in (("queue", QUEUES), ("state", STATES))
-    ]
-    cells = [
-        *("id", user.sql, group.sql, codes[0], "num_nodes", "num_gpus // num_nodes"),
-        *("greatest(1, CAST(round(requested_s) AS BIGINT))", codes[1]),
+    )
+    return [
+        *(user.sql, group.sql, queue, "num_nodes", "num_gpus // num_nodes"),
+        *("greatest(1, CAST(round(requested_s) AS BIGINT))", state),
         *(seconds(name) for name in ("submitted_at", "started_at", "ended_at")),
         *(f"CAST(round({name}) AS BIGINT)" for name in ("wait_s", "run_s")),
     ]
-    return f"""
-        SELECT log, id, concat_ws(', ', {", ".join(cells)}) AS line
-        FROM (SELECT * REPLACE ({number} AS id) FROM aaic_named) {user.join} {group.join}
-    """
 
 
-def _of_log(lines: str, log: str) -> str:
-    return f"SELECT * FROM ({lines}) WHERE log = {quote(log)}" if log else lines
+def _lines(keep_ids: bool, log: str, user: Numbers, group: Numbers) -> Lines:
+    """A log's lines by their ids, or numbered by submission."""
+    chosen = f"(SELECT * FROM aaic_named WHERE log = {quote(log)})" if log else "aaic_named"
+    id, cells = "CAST(id AS BIGINT)", _cells(user, group)
+    return Lines(
+        rows=f"{chosen} {user.join} {group.join}",
+        cells=[id, *cells] if keep_ids else cells,
+        separator=", ",
+        order=(id, id) if keep_ids else (SUBMITTED, "submitted_at, id"),
+        number_from=None if keep_ids else 0,
+    )
 
 
 def _changed(con: DuckDBPyConnection) -> dict[str, int]:

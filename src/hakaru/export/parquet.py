@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @export_format("parquet", title="Parquet with Hakaru's own columns", endings=[".parquet"])
 def write(con: DuckDBPyConnection, jobs: str, site: Site, target: Target) -> Outcome:
-    """One file, in the order of submission."""
+    """One file, in the order in which the jobs are stored: sorting texts would hold them in memory."""
     file = target.file or f"{site.name}.parquet"
     columns = ", ".join(f'"{name}"' for name in JOBS.names)
     metadata = {
@@ -25,7 +25,7 @@ def write(con: DuckDBPyConnection, jobs: str, site: Site, target: Target) -> Out
     }
     listed = ", ".join(f'"{key}": {quote(value)}' for key, value in metadata.items())
     (count,) = con.execute(
-        f"COPY (SELECT {columns} FROM {jobs} ORDER BY submitted_at, job_id) "
+        f"COPY (SELECT {columns} FROM {jobs}) "
         f"TO {quote(str(target.folder / file))} "
         f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{listed}}})"
     ).fetchall()[0]

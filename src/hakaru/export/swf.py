@@ -24,8 +24,8 @@ from hakaru.export._base import (
     is_fraction,
     positive,
     seconds,
-    write_lines,
 )
+from hakaru.export._lines import SUBMITTED, Lines, write_lines
 from hakaru.export._numbers import Numbers, all_whole, number_names
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def write(con: DuckDBPyConnection, jobs: str, site: Site, target: Target) -> Out
     numbers = {column: number_names(con, "swf_rows", column, 1) for column in NUMBERED}
     queues = _queue_numbers(con)
     header, names_fit = _header(con, site, queues)
-    lines = _lines(keep_ids, numbers, queues)
-    count = write_lines(con, target.folder / file, header, lines, "submit_s, number")
+    lines = _lines(keep_ids, numbers, _fields(numbers, queues))
+    count = write_lines(con, target.folder / file, header, lines)
     return Outcome(
         files={file: count},
         left_out=left_out,
@@ -99,8 +99,8 @@ def _ids_rise(con: DuckDBPyConnection) -> bool:
         return False
     (falls,) = one_row(
         con,
-        "SELECT count_if(id <= before) FROM (SELECT id, lag(id) OVER (ORDER BY submit_s, id) AS before "
-        "FROM (SELECT submit_s, CAST(job_id AS BIGINT) AS id FROM swf_rows))",
+        "SELECT count_if(id <= before) FROM (SELECT id, lag(id) OVER () AS before FROM "  # streams
+        "(SELECT CAST(job_id AS BIGINT) AS id FROM swf_rows ORDER BY submit_s, id))",
     )
     return not falls
 
@@ -114,31 +114,34 @@ def _queue_numbers(con: DuckDBPyConnection) -> dict[str, int]:
     return taken | {name: next(free) for name in names if name not in taken}
 
 
-def _lines(keep_ids: bool, numbers: Mapping[str, Numbers], queues: Mapping[str, int]) -> str:
-    """A query for the lines: `submit_s`, `number` (the first field) and `line`."""
-    number = "CAST(job_id AS BIGINT)" if keep_ids else "row_number() OVER ()"
+def _fields(numbers: Mapping[str, Numbers], queues: Mapping[str, int]) -> list[str]:
+    """SQL of the fields after the first."""
     queue = " ".join(f"WHEN {quote(name)} THEN {n}" for name, n in queues.items())
     allocated = (
         "CASE WHEN gave_up THEN 0 WHEN started_at IS NULL AND run_s IS NULL THEN -1 "
         "ELSE coalesce(pes, -1) END"
     )
-    # greatest() passes over nulls
-    asked = "CASE WHEN requested_s IS NULL THEN -1 ELSE greatest(1, CAST(round(requested_s) AS BIGINT)) END"
-    memory = "CAST(round(memory_mib * 1024 / nullif(pes, 0)) AS BIGINT)"
-    cells = [
-        *("number", "submit_s - min_submit_s", _whole("waited_s"), _whole("ran_s")),
-        *(allocated, "-1", "-1", "coalesce(pes, -1)", asked),
-        *(f"coalesce({memory}, -1)", "status"),
+    asked = f"CASE WHEN requested_s IS NULL THEN -1 ELSE greatest(1, {_whole('requested_s')}) END"
+    memory = _whole("memory_mib * 1024 / nullif(pes, 0)")
+    return [
+        *("submit_s - min_submit_s", _whole("waited_s"), _whole("ran_s"), allocated, "-1", "-1"),
+        *("coalesce(pes, -1)", asked, memory, "status"),
         *(f"coalesce({numbers[column].sql}, -1)" for column in NUMBERED),
         *(f"CASE queue {queue} ELSE -1 END" if queue else "-1", "-1", "-1", "-1"),
     ]
-    ordered = "SELECT * FROM swf_rows" + ("" if keep_ids else " ORDER BY submit_s, job_id")
+
+
+def _lines(keep_ids: bool, numbers: Mapping[str, Numbers], fields: Sequence[str]) -> Lines:
     joins = " ".join(numbers[column].join for column in NUMBERED)
-    return f"""
-        SELECT submit_s, number, concat_ws(' ', {", ".join(cells)}) AS line
-        FROM (SELECT *, {number} AS number FROM ({ordered})) {joins}
-        CROSS JOIN (SELECT min(submit_s) AS min_submit_s FROM swf_rows)
-    """
+    first_s = "(SELECT min(submit_s) AS min_submit_s FROM swf_rows)"
+    id = "CAST(job_id AS BIGINT)"
+    return Lines(
+        rows=f"swf_rows {joins} CROSS JOIN {first_s}",
+        cells=[id, *fields] if keep_ids else fields,
+        separator=" ",
+        order=(SUBMITTED, id if keep_ids else "job_id"),
+        number_from=None if keep_ids else 1,
+    )
 
 
 def _whole(column: str) -> str:
