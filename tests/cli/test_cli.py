@@ -416,3 +416,21 @@ def test_an_interrupt_is_told_in_a_word(log: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("hakaru.cli._progress.ingest_with_progress", interrupt)
     result = hakaru("ingest", log, "-w", log.parent / "w")
     assert (result.exit_code, result.stderr) == (130, "stopped; nothing was stored\n")
+
+
+def test_two_logs_are_not_poured_into_one(log: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text(log.read_text())
+    result = hakaru("ingest", log, other, "-w", tmp_path / "w")
+    assert result.exit_code == 1
+    assert "speak of mini and other" in result.output
+    assert hakaru("ingest", log, other, "-w", tmp_path / "w", "--cluster", "c").exit_code == 0
+
+
+def test_a_wrong_format_is_not_a_success(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text("; UnixStartTime: 0\n" + "1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n" * 3)
+    result = hakaru("ingest", path, "--format", "aaic", "-w", tmp_path / "w")
+    assert result.exit_code == 1
+    assert "None of the 3 rows could be read as aaic" in result.output
+    assert "holds no jobs" in hakaru("show", "states", "-w", tmp_path / "w").output

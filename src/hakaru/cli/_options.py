@@ -169,4 +169,9 @@ def expand(pattern: str) -> list[Path]:
 def cluster_name(paths: Sequence[Path]) -> str:
     """A name for the cluster from what its files' names share: `RICC-2010-2.swf.gz` is `ricc`."""
     words = {word.group() for path in paths if (word := re.match(r"[a-z0-9]+", path.name.lower()))}
-    return words.pop() if len(words) == 1 else "log"
+    if len(words) > 1:
+        raise HakaruError(
+            f"the files' names speak of {' and '.join(sorted(words))}: say whose log it is with "
+            "--cluster NAME (or, with --from, NAME=FILE for each)"
+        )
+    return words.pop() if words else "log"

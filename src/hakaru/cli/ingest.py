@@ -24,9 +24,13 @@ def _complete_formats(ctx: click.Context, param: click.Parameter, start: str) ->
 
 
 @click.command(
-    epilog="Examples: hakaru ingest aaicwl-*.csv.gz --cluster aaic   |   "
-    "hakaru ingest jobs.txt --cluster mine --zone Asia/Tokyo   |   sacct … | hakaru ingest - --cluster mine "
-    "(README.md has the whole sacct command)"
+    epilog="""\b
+Examples:
+  hakaru ingest aaicwl-*.csv.gz --cluster aaic
+  hakaru ingest jobs.txt --cluster mine --zone Asia/Tokyo
+  sacct … | hakaru ingest - --cluster mine
+
+README.md has the whole sacct command."""
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--cluster", help="Name of the cluster; else it is taken from the files' names.")

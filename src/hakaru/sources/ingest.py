@@ -129,6 +129,14 @@ def _store(
         raise SourceError(
             f"no job in {', '.join(batch.shown(path) for path, _ in chosen)}; nothing was stored"
         )
+    if num_rejected == num_read:
+        file, line, reason = con.execute(
+            "SELECT file, line, reason FROM staged_rejects ORDER BY file, line LIMIT 1"
+        ).fetchall()[0]
+        raise SourceError(
+            f"{file}, line {line}: {reason}. None of the {num_read:,} rows could be read as "
+            f"{', '.join(sources)}, so nothing was stored: is it another format?"
+        )
     # Facts and rejects first: a kill in between must not leave jobs whose faults nobody was told of.
     # The ingest log comes last, when there is an end to tell of.
     put_facts(lake, con, batch.cluster, batch.facts, started_at)
