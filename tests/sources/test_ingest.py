@@ -313,10 +313,10 @@ def test_nothing_to_read(lake: Lake, tmp_path: Path) -> None:
         ingest(lake, [write(tmp_path / "a.csv", line(1))], "c", format="nope")
 
 
-def test_only_rejects_are_kept_as_rejects(lake: Lake, tmp_path: Path) -> None:
-    summary = ingest(lake, [write(tmp_path / "a.csv", "broken")], "c")
-    assert (summary.num_read, summary.num_rejected, summary.upsert) == (1, 1, Upsert())
-    assert summary.since is None and len(rejects(lake)) == 1
+def test_nothing_but_rejects_is_an_error_and_stores_nothing(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"a\.csv, line 2: .* None of the 1 rows"):
+        ingest(lake, [write(tmp_path / "a.csv", "broken")], "c")
+    assert rejects(lake) == [] and lake.clusters() == []
 
 
 def test_one_damaged_line_in_all_of_aaic_is_found_and_named(
