@@ -29,8 +29,6 @@ def connect(settings: EngineSettings, spill_to: str | None = None) -> duckdb.Duc
         "SET enable_progress_bar = false",
         # it turns a share (a sum over a sum) into a join that scans the jobs twice
         "SET disabled_optimizers = 'window_self_join'",
-        # the lake's files never change, and every view and query looks at their footers
-        "SET parquet_metadata_cache = true",
         f"SET memory_limit = {quote(settings.memory)}",
         f"SET temp_directory = {quote(spill_to or tempfile.gettempdir())}",
         *([f"SET threads = {settings.threads}"] if settings.threads else []),
