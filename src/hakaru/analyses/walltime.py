@@ -99,6 +99,38 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
     weak scaling, a negative one as strong scaling, an interval that holds 0 as neither, and fewer than
     30 jobs on a side as too few. A side of more than 10 × `sample` jobs is first thinned to those.
     """
+    return f"""
+        WITH {_draws(sample, draws, seed)}, ranked AS (
+            SELECT grp, draw, num_pes, run_s,
+                   {_mid_rank("num_pes")} AS size_rank, {_mid_rank("run_s")} AS run_rank
+            FROM drawn
+        ), measured AS (
+            SELECT grp, draw, {_correlation("size_rank", "run_rank")} AS spearman,
+                   {_correlation("ln(num_pes)", "ln(run_s)")} AS pearson
+            FROM ranked GROUP BY grp, draw
+        ), listed AS (
+            SELECT grp, 1 AS kind, spearman AS value FROM measured
+            UNION ALL
+            SELECT grp, 2 AS kind, pearson AS value FROM measured
+        ), summed AS (
+            SELECT balance.grp, kinds.kind, 2 * max(num_drawn) AS num_jobs, count(value) AS num_draws,
+                   avg(value) AS mean, percentile(value, 0.025) AS low,
+                   percentile(value, 0.975) AS high
+            FROM balance CROSS JOIN (SELECT explode(sequence(1, 2)) AS kind) AS kinds
+            LEFT JOIN listed ON balance.grp = listed.grp AND kinds.kind = listed.kind
+            GROUP BY balance.grp, kinds.kind
+        )
+        SELECT grp, CASE kind WHEN 1 THEN 'spearman' ELSE 'pearson of logs' END AS coefficient,
+               num_jobs, num_draws, mean, low, high,
+               CASE WHEN num_jobs < 60 OR mean IS NULL THEN 'too few jobs'
+                    WHEN low > 0 THEN 'weak scaling' WHEN high < 0 THEN 'strong scaling'
+                    ELSE 'neither' END AS reading
+        FROM summed ORDER BY grp, kind
+    """
+
+
+def _draws(sample: int, draws: int, seed: int) -> str:
+    """Common tables up to `drawn`: as many jobs of either side, for each draw, with replacement."""
     random = Random(seed)
     steps = ", ".join(
         f"({draw}, {single}, {', '.join(str(random.randrange(1, PRIME)) for _ in range(3))})"
@@ -106,7 +138,7 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
         for single in (0, 1)
     )
     return f"""
-        WITH sides AS (
+        sides AS (
             SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, count(*) AS num_side
             FROM jobs WHERE run_s > 0 GROUP BY grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END
         ), balance AS (
@@ -138,32 +170,7 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
             SELECT pool.grp, draw, num_pes, run_s
             FROM places JOIN pool ON places.grp = pool.grp AND places.single = pool.single
                  AND places.place = pool.place
-        ), ranked AS (
-            SELECT grp, draw, num_pes, run_s,
-                   {_mid_rank("num_pes")} AS size_rank, {_mid_rank("run_s")} AS run_rank
-            FROM drawn
-        ), measured AS (
-            SELECT grp, draw, {_correlation("size_rank", "run_rank")} AS spearman,
-                   {_correlation("ln(num_pes)", "ln(run_s)")} AS pearson
-            FROM ranked GROUP BY grp, draw
-        ), listed AS (
-            SELECT grp, 1 AS kind, spearman AS value FROM measured
-            UNION ALL
-            SELECT grp, 2 AS kind, pearson AS value FROM measured
-        ), summed AS (
-            SELECT balance.grp, kinds.kind, 2 * max(num_drawn) AS num_jobs, count(value) AS num_draws,
-                   avg(value) AS mean, percentile(value, 0.025) AS low,
-                   percentile(value, 0.975) AS high
-            FROM balance CROSS JOIN (SELECT explode(sequence(1, 2)) AS kind) AS kinds
-            LEFT JOIN listed ON balance.grp = listed.grp AND kinds.kind = listed.kind
-            GROUP BY balance.grp, kinds.kind
         )
-        SELECT grp, CASE kind WHEN 1 THEN 'spearman' ELSE 'pearson of logs' END AS coefficient,
-               num_jobs, num_draws, mean, low, high,
-               CASE WHEN num_jobs < 60 OR mean IS NULL THEN 'too few jobs'
-                    WHEN low > 0 THEN 'weak scaling' WHEN high < 0 THEN 'strong scaling'
-                    ELSE 'neither' END AS reading
-        FROM summed ORDER BY grp, kind
     """
 
 
