@@ -208,3 +208,29 @@ def test_synthetic_jobs_stay_marked(format: str, file: str | None, tmp_path: Pat
         assert [entry["name"] for entry in manifest["files"]] == ["synthetic-c.csv.gz"]
     else:
         assert again.synthetic_clusters() == {"c"}
+
+
+@pytest.mark.parametrize("ids", ["kept", "numbered"])
+@pytest.mark.parametrize("format", ["aaic", "swf"])
+def test_slices_give_the_same_lines(
+    format: str,
+    ids: str,
+    lake_of: Callable[..., Lake],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twenty jobs, five of them in one second, written at once and in slices of about three."""
+    starts = [utc(f"2018-01-01T00:00:{max(n, 5):02}") for n in range(1, 21)]
+    rows = [
+        job(n if ids == "kept" else f"{n:02}_1", submitted_at=start, user=f"user{n % 3}")
+        for n, start in enumerate(starts, 1)
+    ]
+    lake = lake_of([row | {"started_at": utc("2018-01-01T00:01:00")} for row in rows])
+    export(lake, tmp_path / "whole", format)
+    monkeypatch.setattr("hakaru.export._lines.SLICE_ROWS", 3)
+    manifest = export(lake, tmp_path / "sliced", format)
+    name = manifest["files"][0]["name"]
+    packed = (tmp_path / "sliced" / name).read_bytes()
+    assert packed.count(b"\x1f\x8b\x08") > 4  # gzip's members: the header, and the slices
+    assert lines_of(tmp_path / "sliced" / name) == lines_of(tmp_path / "whole" / name)
+    read_back(manifest, tmp_path / "sliced", tmp_path / "again")
