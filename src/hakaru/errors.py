@@ -19,6 +19,10 @@ class FilterError(HakaruError):
     """A filter uses an unknown column, an operator that is not allowed, or the wrong type."""
 
 
+class InterruptedQuery(HakaruError):
+    """A query was stopped: it took longer than whoever asked would wait."""
+
+
 class LakeError(HakaruError):
     """The workspace is missing, or its tables cannot be read or written."""
 

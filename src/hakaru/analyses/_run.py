@@ -8,7 +8,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses._base import ANALYSES, Analysis, Rule
-from hakaru.analyses._select import COLUMNS, Selection, condition_of, counting, rules_of
+from hakaru.analyses._select import (
+    COLUMNS,
+    Selection,
+    chosen_rules,
+    condition_of,
+    counting,
+    rules_of,
+)
 from hakaru.analyses._site import UNKNOWN, Site
 from hakaru.engine import Engine, open_engine
 from hakaru.errors import FilterError, HakaruError
@@ -92,6 +99,14 @@ class Session:
             synthetic=any(name in self.synthetic for name in selection.clusters),
         )
 
+    def ask(self, sql: str, selection: Selection) -> pa.Table:
+        """A query of one's own over `jobs`, the jobs that the selection keeps."""
+        selection = self._complete(selection)
+        self._look_at(selection, "submitted")
+        passing = " AND ".join(f"({rule.sql})" for rule in chosen_rules(selection)) or "true"
+        self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {passing}")
+        return self.engine.query(sql)
+
     def unit(self, cluster: str) -> str:
         """What the size of this cluster's jobs counts: gpu or cpu."""
         if cluster not in self._units:
@@ -105,7 +120,7 @@ class Session:
         ).to_pylist()[0]
         return "gpu" if (row["most"] or 0) > 0 else "cpu"
 
-    def _complete(self, selection: Selection, analysis: Analysis) -> Selection:
+    def _complete(self, selection: Selection, analysis: Analysis | None = None) -> Selection:
         """Name the clusters, or ask for a choice where pooling them would say nothing."""
         selection.check()
         workspace = self.lake.workspace
@@ -113,9 +128,9 @@ class Session:
         if unknown:
             known = ", ".join(self.known_clusters) or "none"
             raise HakaruError(f"there is no cluster {unknown[0]!r} in {workspace}; known: {known}")
-        if selection.by is not None and not analysis.groups:
+        if analysis and selection.by is not None and not analysis.groups:
             raise FilterError(f"{analysis.id} cannot be grouped with --by")
-        if selection.weight != "jobs" and not analysis.weighted:
+        if analysis and selection.weight != "jobs" and not analysis.weighted:
             able = ", ".join(each.id for each in ANALYSES if each.weighted)
             raise FilterError(
                 f"{analysis.id} counts jobs; --weight {selection.weight} works with: {able}"
@@ -125,10 +140,11 @@ class Session:
             raise HakaruError(
                 f"{workspace} holds no jobs yet. Begin with: hakaru ingest FILE --cluster NAME"
             )
+        groups = analysis is None or analysis.groups
         if len(clusters) > 1 and selection.by != "cluster":
             raise HakaruError(
                 f"{workspace} holds {', '.join(clusters)}: choose one with --cluster"
-                + (", or put them side by side with --by cluster" if analysis.groups else "")
+                + (", or put them side by side with --by cluster" if groups else "")
             )
         return replace(selection, clusters=tuple(clusters))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hakaru.analyses._base import HAS_HOURS, Analysis, Rule
@@ -26,12 +26,48 @@ GROUPS = (
 WEIGHTS = ("jobs", "gpu-hours")
 
 
+OPERATORS = {
+    "=": "{column} = {{0}}",
+    "<": "{column} < {{0}}",
+    "<=": "{column} <= {{0}}",
+    ">": "{column} > {{0}}",
+    ">=": "{column} >= {{0}}",
+    "contains": "contains(lower({column}), lower({{0}}))",
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison of a column with a value; a value of None asks for what is unknown."""
+
+    column: str
+    value: str | float | int | None
+    operator: str = "="
+
+    def condition(self) -> Condition:
+        kind = COLUMNS.get(self.column)
+        if kind not in ("string", "bigint", "double"):
+            raise FilterError(f"cannot filter by {self.column!r}")
+        if self.operator not in OPERATORS or (self.operator == "contains" and kind != "string"):
+            raise FilterError(f"cannot compare {self.column} with {self.operator!r}")
+        if self.value is None:
+            return Condition(f"jobs_all.{self.column} IS NULL")
+        if isinstance(self.value, str) != (kind == "string"):
+            raise FilterError(f"{self.column} is a {kind}, not {self.value!r}")
+        column = f"jobs_all.{self.column}"
+        return Condition(OPERATORS[self.operator].format(column=column), (self.value,))
+
+
 @dataclass(frozen=True)
 class Selection:
-    """Which jobs, counted how. `min_run_s` and `states` replace the analysis' own rules."""
+    """Which jobs, counted how. `min_run_s` and `states` replace the analysis' own rules.
+
+    `where` is a person's text, `checks` are a program's.
+    """
 
     clusters: tuple[str, ...] = ()
     where: str | None = None
+    checks: tuple[Check, ...] = ()
     since: str | None = None
     until: str | None = None
     min_run_s: float | None = None
@@ -54,6 +90,8 @@ class Selection:
 def condition_of(selection: Selection, zones: Mapping[str, str], period: str) -> Condition:
     """The filters as one condition; dates are read in each cluster's own zone."""
     condition = EVERYTHING
+    for check in selection.checks:
+        condition &= check.condition()
     if selection.where:
         condition &= _where_in_each_zone(selection.where, zones)
     if selection.since:
@@ -95,13 +133,19 @@ def _in_each_zone(
 
 def rules_of(analysis: Analysis, selection: Selection) -> tuple[Rule, ...]:
     """The analysis' rules, with its least run time and states unless others were chosen."""
-    rules = list(analysis.rules)
-    min_run_s = analysis.min_run_s if selection.min_run_s is None else selection.min_run_s
+    least = analysis.min_run_s if selection.min_run_s is None else selection.min_run_s
+    states = selection.states or analysis.states
+    return analysis.rules + chosen_rules(replace(selection, min_run_s=least, states=states))
+
+
+def chosen_rules(selection: Selection) -> tuple[Rule, ...]:
+    """The rules that the selection itself makes: its least run time, known hours, and states."""
+    rules = []
+    min_run_s, states = selection.min_run_s, selection.states
     if min_run_s:
         rules.append(Rule(f"that ran for at least {min_run_s:g} s", f"run_s >= {min_run_s!r}"))
     if selection.weight != "jobs":
         rules.append(HAS_HOURS)
-    states = selection.states or analysis.states
     if states and "any" not in states:
         listed = ", ".join(f"'{state}'" for state in states)
         rules.append(Rule(f"that are {' or '.join(states)}", f"state IN ({listed})"))

@@ -11,7 +11,7 @@ import duckdb
 
 from hakaru.engine._base import Value, plain
 from hakaru.engine.dialect import DUCKDB_MACROS, DUCKDB_TYPES, quote
-from hakaru.errors import HakaruError
+from hakaru.errors import HakaruError, InterruptedQuery
 from hakaru.schema import Table
 from hakaru.settings import Engine as EngineSettings
 
@@ -81,8 +81,14 @@ class DuckDBEngine:
                 f"the query needs more memory than it may use: {error}\n"
                 "Give it more with engine.memory in hakaru.toml, or narrow it with --since/--until."
             ) from None
+        except duckdb.InterruptException:
+            raise InterruptedQuery("the query was stopped before it ended") from None
         except duckdb.Error as error:
             raise HakaruError(f"DuckDB could not answer: {str(error).splitlines()[0]}") from error
+
+    def interrupt(self) -> None:
+        """Stop the query that another thread is waiting for; it raises InterruptedQuery."""
+        self._con.interrupt()
 
     def close(self) -> None:
         self._con.close()
