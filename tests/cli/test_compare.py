@@ -13,11 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hakaru.cli import main
-from hakaru.cli._citations import short
-from hakaru.cli._comparison import _finite
-from hakaru.cli._contrast import scaling, shown, times
 from hakaru.lake import Lake
-from hakaru.reference.metrics import Cell, load_metrics
+from hakaru.reference.metrics import load_metrics
 from hakaru.schema import INGESTS
 from tests.conftest import job, put, put_jobs, utc
 
@@ -265,28 +262,10 @@ def test_citations_are_short_unless_sources_are_asked_for(two: Lake) -> None:
         assert "Comprehensive Workload Analysis" in hakaru(*arguments, *more).output
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("Jeon et al., USENIX ATC 2019", "Jeon et al., USENIX ATC 2019"),
-        ("A/b@12 c.csv (Hu et al., SC21, doi:10.1/2)", "A/b (Hu et al., SC21)"),
-        ("X, Y & Z, a long title, IPSJ Report", "X, Y & Z, IPSJ Report"),
-        ("msr-fiddle/philly-traces README", "msr-fiddle/philly-traces README"),
-    ],
-)
-def test_short_citations(source: str, text: str) -> None:
-    assert short(source) == text
-
-
 def test_a_selection_of_nothing_says_which_period_there_is(two: Lake) -> None:
     output = hakaru("compare", "c", "-w", two.workspace, "--since", "2030-01-01").output
     assert "no job is selected; the jobs of c were submitted from 2018-01-01 09:00 to" in output
     assert "•" not in output
-
-
-def test_what_is_not_a_number_is_unknown() -> None:
-    assert _finite(Cell(float("nan"))).value is None
-    assert _finite(Cell(0.5)) == Cell(0.5)
 
 
 def test_an_unquoted_pattern_is_told(two: Lake, tmp_path: Path) -> None:
@@ -298,58 +277,6 @@ def test_an_unquoted_pattern_is_told(two: Lake, tmp_path: Path) -> None:
 
 
 # ---- the words of the sentences
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (0.9621, "share", "96.2 %"),
-        (5.0, "s", "5 s"),
-        (189.0, "s", "3.1 min"),
-        (15970.5, "s", "4.4 h"),
-        (1209604.0, "s", "14.0 d"),
-        (-0.2293, "correlation", "−0.229"),
-        (15.0, "hour of day", "15:00"),
-        (0.0, "weekday", "Monday"),
-        (459545.0, "jobs", "459,545"),
-        (0.683, "GPUs", "0.68"),
-    ],
-)
-def test_numbers_as_a_person_reads_them(value: float, unit: str, text: str) -> None:
-    assert shown(value, unit) == text
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "text"),
-    [
-        (0.96, 0.39, "2.5 times as long"),
-        (0.39, 0.96, "0.41 times as long"),
-        (1.0, 90.0, "1/90 as long"),
-        (300.0, 10.0, "30 times as long"),
-        (1.0, 1.04, "about the same"),
-        (2.0, 2.0, "the same"),
-        (1.0, 0.0, "longer"),
-        (0.0, 1.0, "shorter"),
-    ],
-)
-def test_one_number_as_a_multiple_of_another(x: float, y: float, text: str) -> None:
-    assert times("long", "longer", "shorter")(Cell(x), Cell(y)) == text
-
-
-@pytest.mark.parametrize(
-    ("cell", "reading"),
-    [
-        (Cell(0.25, "", 0.2, 0.3), "weak scaling"),
-        (Cell(-0.5, "", -0.6, -0.4), "strong scaling"),
-        (Cell(0.01, "", -0.1, 0.1), "neither"),
-        (Cell(-0.2293), "strong scaling"),
-    ],
-)
-def test_the_reading_of_the_sign(cell: Cell, reading: str) -> None:
-    assert scaling(cell) == reading
-
-
-# ---- the real logs
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from zoneinfo import ZoneInfo
 
 import click
 
@@ -163,14 +162,6 @@ def check_clusters(session: Session, names: Sequence[str]) -> None:
 
 def period_of(session: Session, cluster: str) -> str:
     """The first and the last submission, in the site's zone, for a selection that found nothing."""
-    from hakaru.engine.dialect import quote
+    from hakaru.comparison import period_of as told
 
-    row = session.engine.query(
-        "SELECT min(submitted_at) AS first, max(submitted_at) AS last FROM jobs_stored "
-        f"WHERE cluster = {quote(cluster)}"
-    ).to_pylist()[0]
-    if row["first"] is None:
-        return f"{cluster} holds no jobs"
-    zone = ZoneInfo(session.settings.cluster(cluster).zone)
-    first, last = (f"{row[end].astimezone(zone):%Y-%m-%d %H:%M}" for end in ("first", "last"))
-    return f"the jobs of {cluster} were submitted from {first} to {last} ({zone.key})"
+    return told(session, cluster)

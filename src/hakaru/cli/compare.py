@@ -29,24 +29,6 @@ Examples:
   hakaru compare aaic --published Kraken,Philly
   hakaru compare --from 'mine=jobs/*.csv' --from ricc=RICC-2010-2.swf.gz -o table.md
 """
-HEADLINE = (
-    "num_jobs",
-    "num_users",
-    "utilisation_mean",
-    "share_single_pe",
-    "share_multi_node",
-    "wra_mean",
-    "wra_median",
-    "share_at_max",
-    "run_mean_s",
-    "run_median_s",
-    "spearman_size_run",
-    "wait_mean_s",
-    "wait_median_s",
-    "weekday_peak_ratio",
-    "interarrival_median_s",
-    "share_completed",
-)
 
 
 def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) -> list[Any]:
@@ -117,8 +99,8 @@ def command(
     a dash with the reason. In csv each number has a row of its own, with its citation.
     """
     from hakaru.analyses import open_session
-    from hakaru.cli._comparison import compare
     from hakaru.cli._side_by_side import write
+    from hakaru.comparison import HEADLINE, compare
     from hakaru.reference.metrics import find_metrics
 
     if every and metrics:

@@ -94,8 +94,8 @@ def _run_all(session: Session) -> list[Result]:
 
 def _print_headline(session: Session) -> None:
     from hakaru.analyses import Selection
-    from hakaru.cli._comparison import compare
     from hakaru.cli._side_by_side import write
+    from hakaru.comparison import compare
     from hakaru.reference.metrics import find_metrics
     from hakaru.reference.published import find_clusters
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses import Analysis, Result, Selection, load_all
-from hakaru.cli._selection import period_of
+from hakaru.comparison._period import period_of
 from hakaru.reference.metrics import Cell, Metric, read
 from hakaru.reference.published import Published, first_of_each, without_parts
 
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from hakaru.analyses import Session
 
 Key = tuple[str, str | None, float | None, tuple[str, ...]]
+HEADLINE = (
+    "num_jobs",
+    "num_users",
+    "utilisation_mean",
+    "share_single_pe",
+    "share_multi_node",
+    "wra_mean",
+    "wra_median",
+    "share_at_max",
+    "run_mean_s",
+    "run_median_s",
+    "spearman_size_run",
+    "wait_mean_s",
+    "wait_median_s",
+    "weekday_peak_ratio",
+    "interarrival_median_s",
+    "share_completed",
+)
 ACROSS_LOGS = "ids are numbered anew in every log file, so they cannot be counted across files"
 
 

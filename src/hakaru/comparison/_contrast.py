@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hakaru.cli._comparison import Comparison
+from hakaru.comparison._compare import Comparison
 from hakaru.reference.metrics import Cell
 from hakaru.reference.published import Published
 

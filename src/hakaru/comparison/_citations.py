@@ -45,8 +45,6 @@ class Notes:
             yield f"[{number}] {name}" + (f": {places}" if len(places) <= LONG_PLACES else "")
             if whole:
                 yield from _caveats(list(figures))
-        if self.sources and not whole:
-            yield "Whole citations, and what they say of their figures: --sources"
 
 
 def short(source: str) -> str:
