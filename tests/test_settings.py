@@ -16,6 +16,7 @@ from hakaru.settings import (
     Engine,
     Queue,
     Settings,
+    Web,
     check_cluster_name,
     load,
 )
@@ -63,6 +64,14 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         threads = 3
         memory = "1.5 GiB"
         spark_master = "spark://host:7077"
+        [web]
+        sessions = 2
+        query_seconds = 1.5
+        cache_mb = 8
+        hosts = ["hakaru.example.org"]
+        proxy_header = "X-Remote-User"
+        proxy_address = "10.0.0.5"
+        operators = ["ann"]
         [clusters.abci]
         zone = "Asia/Tokyo"
         unit = "gpu"
@@ -77,6 +86,9 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         """,
     )
     assert settings.engine == Engine(3, "1.5 GiB", "spark://host:7077")
+    assert settings.web == Web(
+        2, 1.5, 8, ("hakaru.example.org",), "X-Remote-User", "10.0.0.5", ("ann",)
+    )
     tokyo = ZoneInfo("Asia/Tokyo")
     assert settings.cluster("abci") == Cluster(
         zone="Asia/Tokyo",
@@ -103,7 +115,7 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
     assert told["engine.spark_master"] == f'"{Engine().spark_master}"'
     assert told["clusters.NAME.zone"] == f'"{Cluster().zone}"'
     assert told["clusters.NAME.working_hours"] == str(list(Cluster().working_hours))
-    assert len(told) == len(KEYS) == 12
+    assert len(told) == len(KEYS) == 19
 
 
 def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
@@ -113,13 +125,17 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("colour = 1", "colour: unknown key; known: engine, clusters"),
+        ("colour = 1", "colour: unknown key; known: engine, web, clusters"),
         ("engine = 5", "engine: expected a table, found 5"),
         ("engine.thread = 5", "engine.thread: unknown key; known: threads, memory, spark_master"),
         ("engine.threads = 0", "engine.threads: expected a whole number of at least 1, found 0"),
         ("engine.threads = true", "engine.threads: expected a whole number"),
         ('engine.threads = "2"', "engine.threads: expected a whole number"),
         ("engine.threads = 1.5", "engine.threads: expected a whole number"),
+        ("web.hosts = 'a'", "web.hosts: expected a list of texts, found 'a'"),
+        ("web.proxy_header = 'X-User'", "web: proxy_header and proxy_address go together"),
+        ("web.proxy_address = 'proxy'", "web.proxy_address: expected an IP address"),
+        ("web.proxy_header = 'a:b'", "web.proxy_header: expected a header's name"),
         ("engine.memory = 2", 'engine.memory: expected a size such as "2GB", found 2'),
         ('engine.memory = "lots"', "engine.memory: expected a size"),
         ('engine.memory = "0GB"', "engine.memory: expected a size"),

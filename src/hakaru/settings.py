@@ -5,6 +5,7 @@ What a source's header says of a cluster has the same shape; `hakaru.toml` has t
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 import tomllib
@@ -46,6 +47,7 @@ class Cluster:
     working_hours: tuple[int, int] = (9, 18)
     nodes: tuple[Capacity, ...] = ()
     queues: Mapping[str, Queue] = field(default_factory=dict)
+    users_per_file: bool = False
     has_zone: bool = False  # whether `zone` was said by anyone, or is the default
 
 
@@ -57,8 +59,22 @@ class Engine:
 
 
 @dataclass(frozen=True)
+class Web:
+    """How `hakaru serve` runs; a person is known by a token, or by a proxy's header."""
+
+    sessions: int = 4
+    query_seconds: float = 30.0
+    cache_mb: int = 64
+    hosts: tuple[str, ...] = ()
+    proxy_header: str | None = None
+    proxy_address: str | None = None
+    operators: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Settings:
     engine: Engine = Engine()
+    web: Web = Web()
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
 
     def cluster(self, name: str) -> Cluster:
@@ -70,12 +86,24 @@ KEYS: tuple[tuple[str, str, str], ...] = (
     ("engine.threads", "all cores", "Threads that DuckDB may use."),
     ("engine.memory", '"2GB"', "Memory that DuckDB may use before it spills to disk."),
     ("engine.spark_master", '"local[*]"', "Spark's master URL, with `--engine spark`."),
+    ("web.sessions", "4", "Queries of `hakaru serve` at a time; they share engine.memory."),
+    ("web.query_seconds", "30", "A web query that takes longer is stopped."),
+    ("web.cache_mb", "64", "Memory for answers that are kept until the lake changes."),
+    ("web.hosts", "[]", "Names under which the app is reached, beside localhost."),
+    ("web.proxy_header", "none", "Header in which a reverse proxy names who has signed in."),
+    ("web.proxy_address", "none", "The proxy's address: from any other the header is ignored."),
+    ("web.operators", "[]", "People, as the proxy names them, who see everything."),
     ("clusters.NAME.zone", '"UTC"', "Time zone of hours, weekdays and quarters (IANA name)."),
     ("clusters.NAME.unit", "gpu if any job has one", 'What a job\'s size counts: "gpu" or "cpu".'),
     ("clusters.NAME.gpus_per_node", "unknown", "GPUs in a node: for the machine's capacity."),
     ("clusters.NAME.cpus_per_node", "unknown", "CPUs in a node: for nodes where a log has none."),
     ("clusters.NAME.working_hours", "[9, 18]", "First hour of work and the hour after the last."),
     ("clusters.NAME.nodes", "unknown", "Nodes: a number, or a list of {since, count}."),
+    (
+        "clusters.NAME.users_per_file",
+        "false",
+        "Whether the log was made of files that number their users anew: nobody is counted then.",
+    ),
     ("clusters.NAME.queues.QUEUE.max_walltime_h", "unknown", "Longest walltime one may ask for."),
     ("clusters.NAME.queues.QUEUE.max_gpus", "unknown", "Most GPUs a job may have."),
     ("clusters.NAME.queues.QUEUE.max_nodes", "unknown", "Most nodes a job may have."),
@@ -98,7 +126,7 @@ def load(workspace: Path, facts: Mapping[str, Mapping[str, Any]] | None = None) 
 
 def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where: str) -> Settings:
     check = _Checker()
-    check.known(raw, ("engine", "clusters"), "")
+    check.known(raw, ("engine", "web", "clusters"), "")
     engine = check.table(raw, "engine", "engine")
     check.known(engine, ("threads", "memory", "spark_master"), "engine.")
     clusters = check.table(raw, "clusters", "clusters")
@@ -113,6 +141,7 @@ def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where:
             spark_master=check.value(engine, "spark_master", "engine", _text)
             or Engine.spark_master,
         ),
+        web=_web(check, check.table(raw, "web", "web")),
         clusters={name: _cluster(check, name, table) for name, table in merged.items()},
     )
     if check.problems:
@@ -141,11 +170,34 @@ def check_cluster_name(name: str) -> str:
     return name
 
 
+def _web(check: _Checker, raw: Mapping[str, Any]) -> Web:
+    check.known(raw, tuple(Web.__dataclass_fields__), "web.")
+    header = check.value(raw, "proxy_header", "web", _header)
+    address = check.value(raw, "proxy_address", "web", _address)
+    if (raw.get("proxy_header") is None) != (raw.get("proxy_address") is None):
+        check.problems.append(
+            "web: proxy_header and proxy_address go together, so that nobody else can send it"
+        )
+    return Web(
+        sessions=check.value(raw, "sessions", "web", _positive) or Web.sessions,
+        query_seconds=check.value(raw, "query_seconds", "web", _positive_number)
+        or Web.query_seconds,
+        cache_mb=check.value(raw, "cache_mb", "web", _positive) or Web.cache_mb,
+        hosts=check.value(raw, "hosts", "web", _texts) or (),
+        proxy_header=header,
+        proxy_address=address,
+        operators=check.value(raw, "operators", "web", _texts) or (),
+    )
+
+
 def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
     where = f"clusters.{name}"
     if not CLUSTER_NAME.fullmatch(name):
         check.problems.append(f"{where}: a cluster's name has only letters, digits, '.', '_', '-'")
-    keys = ("zone", "unit", "gpus_per_node", "cpus_per_node", "working_hours", "nodes", "queues")
+    keys = (
+        *("zone", "unit", "gpus_per_node", "cpus_per_node", "working_hours", "nodes", "queues"),
+        "users_per_file",
+    )
     check.known(raw, keys, where + ".")
     queues = check.table(raw, "queues", f"{where}.queues")
     zone = check.value(raw, "zone", where, _zone) or Cluster.zone
@@ -161,6 +213,7 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
             for queue in queues
             for at in [f"{where}.queues.{queue}"]
         },
+        users_per_file=check.value(raw, "users_per_file", where, _flag) or False,
         has_zone=raw.get("zone") is not None,
     )
 
@@ -226,10 +279,35 @@ def _positive_number(value: Any) -> float:
     return float(value)
 
 
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, found {value!r}")
+    return value
+
+
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f"expected a text, found {value!r}")
     return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list of texts, found {value!r}")
+    return tuple(_text(item) for item in value)
+
+
+def _header(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9-]{1,64}", value):
+        raise ValueError(f'expected a header\'s name such as "X-Remote-User", found {value!r}')
+    return value
+
+
+def _address(value: Any) -> str:
+    try:
+        return str(ipaddress.ip_address(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise ValueError(f'expected an IP address such as "10.0.0.5", found {value!r}') from None
 
 
 def _memory(value: Any) -> str:
