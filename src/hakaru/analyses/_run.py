@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from hakaru.analyses._select import (
     counting,
     rules_of,
 )
-from hakaru.analyses._site import UNKNOWN, Site
+from hakaru.analyses._site import UNKNOWN, Site, words_of
 from hakaru.engine import Engine, open_engine
 from hakaru.errors import FilterError, HakaruError
 from hakaru.lake import Lake
@@ -65,8 +66,10 @@ class Session:
     engine: Engine
     known_clusters: tuple[str, ...]
     synthetic: set[str]
+    span: tuple[datetime, datetime] | None = None
     _units: dict[str, str] = field(default_factory=dict)
     _scope: Any = None
+    _words: set[str] = field(default_factory=set)
     _counts: dict[tuple[Rule, ...], dict[str, int]] = field(default_factory=dict)
 
     def __enter__(self) -> Session:
@@ -84,10 +87,7 @@ class Session:
         sql = analysis.sql(**params)
         selection = self._complete(selection or Selection(), analysis)
         rules = rules_of(analysis, selection)
-        self._look_at(selection, analysis.period)
-        passing = " AND ".join(f"({rule.sql})" for rule in rules) or "true"
-        self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {passing}")
-        table = self.engine.query(sql)
+        table = self._query(sql, selection, rules, analysis.period)
         counts = self._count(rules)
         return Result(
             analysis=analysis,
@@ -102,10 +102,7 @@ class Session:
     def ask(self, sql: str, selection: Selection) -> pa.Table:
         """A query of one's own over `jobs`, the jobs that the selection keeps."""
         selection = self._complete(selection)
-        self._look_at(selection, "submitted")
-        passing = " AND ".join(f"({rule.sql})" for rule in chosen_rules(selection)) or "true"
-        self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {passing}")
-        return self.engine.query(sql)
+        return self._query(sql, selection, chosen_rules(selection), "submitted")
 
     def unit(self, cluster: str) -> str:
         """What the size of this cluster's jobs counts: gpu or cpu."""
@@ -148,28 +145,43 @@ class Session:
             )
         return replace(selection, clusters=tuple(clusters))
 
-    def _look_at(self, selection: Selection, period: str) -> None:
-        """Define the tables beside `jobs`; those of the last analysis stay where they are the same."""
+    def _query(
+        self, sql: str, selection: Selection, rules: tuple[Rule, ...], period: str
+    ) -> pa.Table:
+        passing = " AND ".join(f"({rule.sql})" for rule in rules) or "true"
+        self._look_at(selection, period, words_of(f"{sql} {passing}"))
+        self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {passing}")
+        return self.engine.query(sql)
+
+    def _look_at(self, selection: Selection, period: str, words: set[str]) -> None:
+        """Define the tables that a query names; those of the last query stay where they are the same."""
         scope = (replace(selection, min_run_s=None, states=()), period)
-        if scope == self._scope:
+        if scope != self._scope:
+            self._scope, self._words = scope, set()
+            self._counts.clear()
+        elif words <= self._words:
             return
-        self._scope = None
-        self._counts.clear()
         names = selection.clusters
         site = Site(
             clusters={name: self.settings.cluster(name) for name in names},
             units={name: self.unit(name) for name in names},
+            span=self.span,
         )
         zones = {name: cluster.zone for name, cluster in site.clusters.items()}
         condition = condition_of(selection, zones, period)
-        self.engine.define("jobs_all", site.jobs_sql(selection))
+        fresh = (words | words_of(condition.sql)) - self._words
+        self._words |= fresh
+        self.engine.define("jobs_all", site.jobs_sql(selection, self._words))
         self.engine.define(
             "jobs_selected", f"SELECT * FROM jobs_all WHERE {condition.sql}", condition.values
         )
+        if "limits" in fresh:
+            fresh.add("queues")
         for name, rows in site.constants(selection).items():
-            self.engine.constants(name, rows)
-        self.engine.define("limits", site.limits_sql())
-        self._scope = scope
+            if name in fresh:
+                self.engine.constants(name, rows())
+        if "limits" in fresh:
+            self.engine.define("limits", site.limits_sql())
 
     def _count(self, rules: tuple[Rule, ...]) -> dict[str, int]:
         if rules not in self._counts:
@@ -188,6 +200,7 @@ def open_session(lake: Lake, engine: str = "duckdb", settings: Settings | None =
         engine=opened,
         known_clusters=tuple(lake.clusters()),
         synthetic=lake.synthetic_clusters(),
+        span=lake.span(JOBS),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -10,12 +12,16 @@ from zoneinfo import ZoneInfo
 
 from hakaru.analyses._select import Selection
 from hakaru.engine.where import end_of, parse_moment
+from hakaru.schema import JOBS
 from hakaru.settings import Cluster
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+A_WEEK = timedelta(weeks=1)  # no zone has moved its clock and back within one
+LONGEST_LIFE = timedelta(days=5 * 365)  # of a job, from its submission to its end
+LONGEST_LOG = timedelta(days=100 * 365)
 UNKNOWN = "(unknown)"
 CLASSES = ("single-pe", "single-node", "multi-node", "unknown-nodes")
 CLASS_NUMBER = (
@@ -28,36 +34,58 @@ CLASS_NUMBER = (
 class Site:
     """The chosen clusters, each with its settings and the unit of its jobs' size (gpu or cpu).
 
-    Their names and zones were checked when they were read, and may stand in a query.
+    `span` is the time that their jobs were submitted in, where it is known. The names and zones were
+    checked when they were read, and may stand in a query.
     """
 
     clusters: Mapping[str, Cluster]
     units: Mapping[str, str]
+    span: tuple[datetime, datetime] | None = None
 
-    def jobs_sql(self, selection: Selection) -> str:
-        """The canonical columns and the derived ones."""
-        num_pes = self._each(lambda name: f"num_{self.units[name]}s")
-        submitted, ended = (self._local(column) for column in ("submitted_at", "ended_at"))
-        grp = "'all'"
-        if selection.by:
-            grp = f"coalesce(CAST(sized.{selection.by} AS STRING), '{UNKNOWN}')"
-        weight = "pe_hours" if selection.weight == "gpu-hours" else "CAST(1 AS DOUBLE)"
+    def jobs_sql(self, selection: Selection, words: Collection[str]) -> str:
+        """The columns that are among the words, canonical and derived: planning knows no others."""
+        derived = {name: sql for name, sql in self._derived(selection).items() if name in words}
+        inner = set(words) | {word for sql in derived.values() for word in words_of(sql)}
+        placed = {name: sql for name, sql in self._placed().items() if name in inner}
+        stored = ["cluster", *(name for name in JOBS.names if name in inner and name != "cluster")]
+        outer = ["placed.*", *(f"{sql} AS {name}" for name, sql in derived.items())]
+        columns = [
+            *(f"stored.{name}" for name in stored),
+            *(f"{sql} AS {name}" for name, sql in placed.items()),
+        ]
         listed = ", ".join(f"'{name}'" for name in self.clusters)
         return f"""
-            SELECT sized.*, {grp} AS grp, {weight} AS weight FROM (
-                SELECT placed.*, num_pes * run_s / 3600 AS pe_hours,
-                       CASE WHEN num_pes >= 1 THEN {class_name(CLASS_NUMBER)} END AS parallelism,
-                       {CLASS_NUMBER} AS class_number,
-                       {quarter_name(_quarter_number("submitted_local"))} AS quarter,
-                       {_quarter_number("submitted_local")} AS quarter_number,
-                       {_quarter_number("ended_local")} AS ended_quarter_number
-                FROM (SELECT stored.*, {num_pes} AS num_pes, {submitted} AS submitted_local,
-                             {ended} AS ended_local,
-                             coalesce(num_nodes, ceil({num_pes} / ({self._each(self._per_node)})))
-                                 AS span_nodes
-                      FROM jobs_stored AS stored WHERE cluster IN ({listed})) AS placed
-            ) AS sized
+            SELECT {", ".join(outer)} FROM (
+                SELECT {", ".join(columns)}
+                FROM jobs_stored AS stored WHERE cluster IN ({listed})) AS placed
         """
+
+    def _placed(self) -> dict[str, str]:
+        """Columns that need only the stored ones."""
+        num_pes = self._each(lambda name: f"num_{self.units[name]}s")
+        per_node = self._each(self._per_node)
+        return {
+            "num_pes": num_pes,
+            "submitted_local": self._local("submitted_at"),
+            "ended_local": self._local("ended_at"),
+            "span_nodes": f"coalesce(num_nodes, ceil({num_pes} / ({per_node})))",
+        }
+
+    def _derived(self, selection: Selection) -> dict[str, str]:
+        """Columns that need those, and the chosen group and weight."""
+        columns = {
+            "pe_hours": "num_pes * run_s / 3600",
+            "parallelism": f"CASE WHEN num_pes >= 1 THEN {class_name(CLASS_NUMBER)} END",
+            "class_number": CLASS_NUMBER,
+            "quarter": quarter_name(_quarter_number("submitted_local")),
+            "quarter_number": _quarter_number("submitted_local"),
+            "ended_quarter_number": _quarter_number("ended_local"),
+        }
+        by, weight = selection.by, selection.weight
+        group = columns.get(by or "", f"placed.{by}")
+        columns["grp"] = f"coalesce(CAST({group} AS STRING), '{UNKNOWN}')" if by else "'all'"
+        columns["weight"] = columns["pe_hours"] if weight == "gpu-hours" else "CAST(1 AS DOUBLE)"
+        return columns
 
     def limits_sql(self) -> str:
         """The queues' limits as they are set, else the largest request ever seen in the queue."""
@@ -70,13 +98,13 @@ class Site:
             LEFT JOIN queues ON seen.cluster = queues.cluster AND seen.queue = queues.queue
         """
 
-    def constants(self, selection: Selection) -> dict[str, pa.Table]:
+    def constants(self, selection: Selection) -> dict[str, Callable[[], pa.Table]]:
         """The small tables beside `jobs`."""
         return {
-            "queues": self._queues(),
-            "capacity": self._capacity(),
-            "sites": self._zones(),
-            "period": self._period(selection),
+            "queues": self._queues,
+            "capacity": self._capacity,
+            "sites": self._zones,
+            "period": lambda: self._period(selection),
         }
 
     def _each(self, expression: Callable[[str], str]) -> str:
@@ -89,7 +117,9 @@ class Site:
 
     def _local(self, column: str) -> str:
         return self._each(
-            lambda name: f"from_utc_timestamp({column}, '{self.clusters[name].zone}')"
+            lambda name: (
+                f"from_utc_timestamp({column}, '{clock(self.clusters[name].zone, self.span)}')"
+            )
         )
 
     def _per_node(self, name: str) -> str:
@@ -165,6 +195,27 @@ class Site:
         kinds = {"since_s": pa.float64(), "until_s": pa.float64()}
         kinds |= {"first_day": pa.date32(), "last_day": pa.date32()}
         return pa.Table.from_pylist(rows, schema=pa.schema({"cluster": pa.string()} | kinds))
+
+
+@functools.cache
+def clock(zone: str, span: tuple[datetime, datetime] | None) -> str:
+    """The zone, or its offset from UTC (+09:00) where that stays the same for all the jobs' lives."""
+    if span is None or span[1] - span[0] > LONGEST_LOG:
+        return zone
+    known = ZoneInfo(zone)
+    first, last = span[0] - A_WEEK, span[1] + LONGEST_LIFE
+    num_weeks = (last - first) // A_WEEK + 2
+    offsets = {(first + week * A_WEEK).astimezone(known).utcoffset() for week in range(num_weeks)}
+    (offset, *others) = offsets
+    minutes, rest = divmod(offset or timedelta(0), timedelta(minutes=1))
+    if others or rest:
+        return zone
+    return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
+
+
+def words_of(sql: str) -> set[str]:
+    """Every word of a query, and so every column and table that it may name."""
+    return set(re.findall(r"[a-z_]+", sql))
 
 
 def class_name(number: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -28,7 +30,7 @@ def connect(settings: EngineSettings, spill_to: str | None = None) -> duckdb.Duc
         "SET GLOBAL TimeZone = 'UTC'",
         "SET enable_progress_bar = false",
         # it turns a share (a sum over a sum) into a join that scans the jobs twice
-        "SET disabled_optimizers = 'window_self_join'",
+        "SET GLOBAL disabled_optimizers = 'window_self_join'",
         f"SET memory_limit = {quote(settings.memory)}",
         f"SET temp_directory = {quote(spill_to or tempfile.gettempdir())}",
         *([f"SET threads = {settings.threads}"] if settings.threads else []),
@@ -46,12 +48,12 @@ def one_row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
 
 
 class DuckDBEngine:
+    """A session of the process' DuckDB: views and variables of its own, threads and memory shared."""
+
     name = "duckdb"
 
     def __init__(self, settings: EngineSettings) -> None:
-        self._con = connect(settings)
-        # Spark's order of nulls, so that a query's rows come in one order from both
-        self._con.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+        self._con = _instance(settings, os.getpid()).cursor()
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -92,6 +94,15 @@ class DuckDBEngine:
 
     def close(self) -> None:
         self._con.close()
+
+
+@functools.cache
+def _instance(settings: EngineSettings, process: int) -> duckdb.DuckDBPyConnection:
+    """One DuckDB for a process and its settings: a new one takes as long as a query, and its own memory."""
+    con = connect(settings)
+    # Spark's order of nulls, so that a query's rows come in one order from both
+    con.execute("SET GLOBAL default_null_order = 'nulls_first_on_asc_last_on_desc'")
+    return con
 
 
 def select_files(table: Table, files: Sequence[str]) -> str:

@@ -184,6 +184,16 @@ def write_parquet(
     ]
 
 
+def stamp(root: Path) -> tuple[str, int, int] | None:
+    """What changes with each commit, told without reading the log; None where there is no table."""
+    try:
+        newest = max((root / "_delta_log").glob("*.json"))
+        found = newest.stat()
+    except (FileNotFoundError, ValueError):
+        return None
+    return newest.name, found.st_mtime_ns, found.st_ino
+
+
 def sync(path: Path) -> None:
     """Wait until a file, or a folder's list of names, is on the disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -12,19 +12,19 @@ import fcntl
 import json
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
 from hakaru.engine.duckdb import connect, select_files
 from hakaru.errors import LakeError
 from hakaru.lake import _remove
-from hakaru.lake._log import Log
+from hakaru.lake._log import File, Log, stamp
 from hakaru.lake._merge import Upsert, compact, merge
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, NODES, REJECTS, RUNS, SAMPLES, TABLES, Table
 from hakaru.settings import Engine as EngineSettings
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
+T = TypeVar("T")
 FOLDER = "lake"
 STAGING = "_staging"
 RETAIN_HOURS = 168
@@ -57,6 +58,7 @@ class Lake:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.root = workspace / FOLDER
+        self._known: dict[str, tuple[Any, list[Any]]] = {}
 
     @classmethod
     def create(cls, workspace: Path) -> Lake:
@@ -77,7 +79,14 @@ class Lake:
 
     def files(self, table: Table, clusters: Sequence[str] = ()) -> list[str]:
         """The table's Parquet files; with `clusters`, those that may hold one of them."""
-        return [file.path for file in self._log(table).files() if file.may_hold(clusters)]
+        return [file.path for file in self._files(table) if file.may_hold(clusters)]
+
+    def span(self, table: Table) -> tuple[datetime, datetime] | None:
+        """The first and last time in the table, a little outwards; None where a file does not say."""
+        files, time = self._files(table), table.time
+        if not files or any(time not in file.low or time not in file.high for file in files):
+            return None
+        return min(file.low[time] for file in files), max(file.high[time] for file in files)
 
     def read(self, con: DuckDBPyConnection, table: Table) -> pa.Table:
         return con.sql(select_files(table, self.files(table))).to_arrow_table()
@@ -90,7 +99,7 @@ class Lake:
         import pyarrow.parquet as pq
 
         names = {row["cluster"] for row in self._small(INGESTS)}
-        for file in self._log(JOBS).files():
+        for file in self._files(JOBS):
             if file.mixed:
                 found = pq.ParquetFile(file.path).read(columns=["cluster"])["cluster"]
                 names |= set(found.unique().to_pylist())
@@ -234,15 +243,29 @@ class Lake:
         delta.update_incremental()
         delta.create_checkpoint()
 
+    def _files(self, table: Table) -> list[File]:
+        return self._latest(table.name, table, lambda: self._log(table).files())
+
     def _small(self, table: Table) -> list[dict[str, Any]]:
         """All rows of a table that is small by nature."""
         import pyarrow.parquet as pq
 
-        blank = dict.fromkeys(table.names)
-        rows: list[dict[str, Any]] = []
-        for file in self.files(table):
-            rows += [blank | row for row in pq.ParquetFile(file).read().to_pylist()]
-        return rows
+        def read() -> list[dict[str, Any]]:
+            blank = dict.fromkeys(table.names)
+            tables = [pq.ParquetFile(file.path).read() for file in self._files(table)]
+            return [blank | row for rows in tables for row in rows.to_pylist()]
+
+        return self._latest(f"{table.name} rows", table, read)
+
+    def _latest(self, what: str, table: Table, read: Callable[[], list[T]]) -> list[T]:
+        """What was read last, unless the table has changed since."""
+        now = stamp(
+            self.root / table.name
+        )  # before reading: what is read may be newer, never older
+        known = self._known.get(what)
+        if known is None or now is None or known[0] != now:
+            known = self._known[what] = (now, read())
+        return known[1]
 
     def _table_status(self, table: Table) -> TableStatus:
         log = self._log(table)
