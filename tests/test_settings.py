@@ -78,6 +78,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         gpus_per_node = 4
         cpus_per_node = 40
         working_hours = [8, 20]
+        users_per_file = true
         nodes = [{count = 10}, {since = 2018-01-01, count = 20}, {since = "2019-01-01T00:00Z", count = 5}]
         [clusters.abci.queues.normal]
         max_walltime_h = 1.5
@@ -102,6 +103,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
             Capacity(5, datetime(2019, 1, 1, tzinfo=UTC)),
         ),
         queues={"normal": Queue(1.5, 8, 2)},
+        users_per_file=True,
         has_zone=True,
     )
     assert settings.cluster("other") == Cluster()
@@ -115,7 +117,7 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
     assert told["engine.spark_master"] == f'"{Engine().spark_master}"'
     assert told["clusters.NAME.zone"] == f'"{Cluster().zone}"'
     assert told["clusters.NAME.working_hours"] == str(list(Cluster().working_hours))
-    assert len(told) == len(KEYS) == 19
+    assert len(told) == len(KEYS) == 20
 
 
 def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
@@ -134,8 +136,9 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
         ("engine.threads = 1.5", "engine.threads: expected a whole number"),
         ("web.hosts = 'a'", "web.hosts: expected a list of texts, found 'a'"),
         ("web.proxy_header = 'X-User'", "web: proxy_header and proxy_address go together"),
-        ("web.proxy_address = 'proxy'", "web.proxy_address: expected an IP address"),
-        ("web.proxy_header = 'a:b'", "web.proxy_header: expected a header's name"),
+        ("web.proxy_address = 'proxy'\nweb.proxy_header = 'X-User'", "web.proxy_address: expected an IP address"),
+        ("web.proxy_header = 'a:b'\nweb.proxy_address = '::1'", "web.proxy_header: expected a header's name"),
+        ("clusters.a.users_per_file = 1", "users_per_file: expected true or false, found 1"),
         ("engine.memory = 2", 'engine.memory: expected a size such as "2GB", found 2'),
         ('engine.memory = "lots"', "engine.memory: expected a size"),
         ('engine.memory = "0GB"', "engine.memory: expected a size"),
