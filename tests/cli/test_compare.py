@@ -184,12 +184,22 @@ def test_filters_replace_the_rules_but_not_those_of_all_that_ran(two: Lake) -> N
 
 
 def test_users_are_not_counted_across_files_that_number_them_anew(lake: Lake) -> None:
-    rows = [job(1, user="q1/0"), job(2, user="q2/0")]
+    rows = [job("q1/1", user="q1/0"), job("q2/1", user="q2/0")]
     put_jobs(lake, rows)
     users = compare(lake, "c", "--metric", "num_users")["metrics"][0]["computed"]["c"]
     assert users["value"] is None and "numbered anew in every log file" in users["reason"]
     chosen = compare(lake, "c", "--metric", "num_users", "--where", "user = 'q1/0'")
     assert values(chosen, "c") == {"num_users": 1}
+
+
+def test_a_slash_in_a_name_is_not_a_log(lake: Lake) -> None:
+    put_jobs(lake, [job(1, user="LAB/ann"), job(2, user="GUEST/bob")])
+    assert values(compare(lake, "c", "--metric", "num_users"), "c") == {"num_users": 2}
+
+
+def test_a_setting_says_that_users_were_numbered_anew(lake: Lake) -> None:
+    put_jobs(lake, [job(1, user="1"), job(2, user="2")], facts='{"users_per_file": true}')
+    assert values(compare(lake, "c", "--metric", "num_users"), "c") == {"num_users": None}
 
 
 def test_logs_in_place_of_a_workspace(two: Lake, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from hakaru.lake import Lake
 from hakaru.schema import JOBS
 from hakaru.settings import Engine
 from hakaru.sources import ingest
+from tests.conftest import job
 from tests.export._roundtrip import (
     Rows,
     differing,
@@ -148,6 +151,29 @@ def test_small_lake(format: str, anonymise: tuple[str, ...], tmp_path: Path) -> 
     assert differing(run_all(lake), run_all(again, facts)) - new_ids == lost
     hours = Selection(weight="gpu-hours")
     assert differing(run_all(lake, None, hours), run_all(again, facts, hours)) == lost - {"waits"}
+
+
+@pytest.mark.parametrize("anonymise", [(), ("--anonymise",)], ids=["named", "anonymised"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_users_of_two_logs_are_never_counted_as_people(
+    format: str, anonymise: tuple[str, ...], lake_of: Callable[..., Lake], tmp_path: Path
+) -> None:
+    """User 0 of one file need not be user 0 of the other: no export may make one number of them."""
+    rows = [job(f"{log}/{n}", user=f"{log}/0", account=f"{log}/0") for log in "ab" for n in (1, 2)]
+    export(lake_of(rows), tmp_path / "out", format, *anonymise)
+    files = tmp_path.glob("out/*.csv.gz" if format == "aaic" else f"out/c.{format}*")
+    told = hakaru("ingest", *files, "--cluster", "c", "-w", tmp_path)
+    assert told.exit_code == 0 and "somebody in two files counts as two" in told.output
+    for command in ("lake status", "show concentration", "show users-by-quarter"):
+        assert "somebody in two files counts as two" in _said(tmp_path, *command.split()), command
+    cell = json.loads(_said(tmp_path, "compare", "--metric", "num_users", "--format", "json"))
+    assert cell["metrics"][0]["computed"]["c"]["value"] is None
+
+
+def _said(workspace: Path, *arguments: str) -> str:
+    result = hakaru(*arguments, "-w", workspace)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
 
 
 def test_every_column_comes_back_from_parquet(tmp_path: Path) -> None:

@@ -185,10 +185,12 @@ def markdown_table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
 def write_parquet(result: Result, output: Path, more: Sequence[str] = ()) -> None:
     import pyarrow.parquet as pq
 
+    from hakaru.formats.metadata import SYNTHETIC
+
     facts = {
         "hakaru.analysis": result.analysis.id,
         "hakaru.clusters": ",".join(result.selection.clusters),
-        "hakaru.synthetic": str(result.synthetic).lower(),
+        SYNTHETIC: str(result.synthetic).lower(),
         "hakaru.notes": "\n".join([*notes(result), *more]),
     }
     with writing(output):

@@ -108,6 +108,8 @@ def print_summary(summary: Summary, workspace: Path) -> None:
             f"  submitted {summary.since:%Y-%m-%d} to {summary.until:%Y-%m-%d} (UTC), "
             f"{summary.num_users:,} users{gpus}"
         )
+        if summary.users_note:
+            click.echo(f"  {summary.users_note}")
     for warning in summary.warnings:
         click.secho(f"  warning: {warning}", fg="yellow")
     click.echo(f"  workspace {workspace}; next: hakaru show walltime -w {workspace}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,7 +32,10 @@ def status(workspace: Path) -> None:
     lake = Lake.open(workspace)
     console = terminal()
     console.print(_tables(lake))
-    console.print(_clusters(lake))
+    rows = _clusters(lake)
+    console.print(_cluster_table(lake, rows))
+    for line in _notes_on_users(lake, rows):
+        console.print(line, highlight=False)
     for line in _rejects(lake):
         console.print(line, highlight=False)
 
@@ -113,12 +117,35 @@ def _tables(lake: Lake) -> Table:
     return shown
 
 
-def _clusters(lake: Lake) -> Table:
-    from rich.table import Table
-
+def _clusters(lake: Lake) -> list[tuple[Any, ...]]:
+    """Cluster, jobs, users, first and last submission, and logs that number users anew."""
     from hakaru.engine.duckdb import connect, select_files
+    from hakaru.formats.logs import count_logs
     from hakaru.schema import JOBS
     from hakaru.settings import Engine
+
+    return (
+        connect(Engine())
+        .execute(
+            'SELECT cluster, count(*), count(DISTINCT "user"), min(submitted_at), max(submitted_at), '
+            f"{count_logs('jobs.user', 'job_id')} "
+            f"FROM ({select_files(JOBS, lake.files(JOBS))}) AS jobs GROUP BY cluster ORDER BY cluster"
+        )
+        .fetchall()
+    )
+
+
+def _notes_on_users(lake: Lake, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    from hakaru.formats.logs import told
+    from hakaru.settings import load
+
+    settings = load(lake.workspace, lake.facts())
+    notes = {row[0]: told(row[-1], settings.cluster(row[0]).users_per_file) for row in rows}
+    return [f"{name}: {note}" for name, note in notes.items() if note]
+
+
+def _cluster_table(lake: Lake, rows: Sequence[tuple[Any, ...]]) -> Table:
+    from rich.table import Table
 
     shown = Table(header_style="bold")
     for name in (
@@ -132,12 +159,7 @@ def _clusters(lake: Lake) -> Table:
         shown.add_column(name, justify="left" if name == "cluster" else "right")
     last = {row["cluster"]: row["ended_at"] for row in lake.ingests()}
     synthetic = lake.synthetic_clusters()
-    con = connect(Engine())
-    rows = con.execute(
-        'SELECT cluster, count(*), count(DISTINCT "user"), min(submitted_at), max(submitted_at) '
-        f"FROM ({select_files(JOBS, lake.files(JOBS))}) GROUP BY cluster ORDER BY cluster"
-    ).fetchall()
-    for cluster, jobs, users, first, final in rows:
+    for cluster, jobs, users, first, final, _ in rows:
         name = f"{cluster} (synthetic)" if cluster in synthetic else cluster
         moments = [
             f"{moment:%Y-%m-%d %H:%M}" if moment else "interrupted"

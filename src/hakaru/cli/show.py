@@ -79,6 +79,7 @@ def command(
     """Show one analysis; `hakaru analyses` lists their ids and questions."""
     from hakaru.analyses import load_all, open_session
     from hakaru.cli._groups import in_order, largest
+    from hakaru.comparison import notes_on_users
 
     analysis = load_all().get(id)
     format = choose_format(output_format, output, FORMATS)
@@ -86,7 +87,7 @@ def command(
     with open_lake(data) as lake, open_session(lake, engine) as session:
         check_clusters(session, chosen.clusters)
         result = session.run(analysis, chosen, **parse_params(params))
-        more = _why_empty(session, result)
+        more = [*_why_empty(session, result), *notes_on_users(session, result)]
     _refuse_its_own_group(result)
     result = in_order(result)
     if top is not None:

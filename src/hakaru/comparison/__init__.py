@@ -10,6 +10,9 @@ number, `to_markdown` as a page. `contrasts` tells in sentences what sets the fi
 `shown` writes a number as a person reads it. `Notes` numbers the citations and letters the reasons of what
 `column_names`, `cells_of`, `published_of`, `label_of` and `sentences` put into a table of one's own, and
 `jobs_counted` says how many jobs the rules left out. `period_of` tells when a cluster's jobs were submitted.
+
+`users_note` and `notes_on_users` say what must stand beside a count of users, where a log numbers them
+anew in every file: nobody can be counted over such files.
 """
 
 from hakaru.comparison._citations import Notes, short
@@ -25,8 +28,10 @@ from hakaru.comparison._texts import (
     published_of,
     sentences,
 )
+from hakaru.comparison._users import COUNT_USERS, notes_on_users, users_note
 
 __all__ = [
+    "COUNT_USERS",
     "HEADLINE",
     "Comparison",
     "Contrast",
@@ -38,6 +43,7 @@ __all__ = [
     "contrasts",
     "jobs_counted",
     "label_of",
+    "notes_on_users",
     "period_of",
     "published_of",
     "scaling",
@@ -48,4 +54,5 @@ __all__ = [
     "to_csv",
     "to_document",
     "to_markdown",
+    "users_note",
 ]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses import Analysis, Result, Selection, load_all
+from hakaru.analyses import Result, Selection, load_all
 from hakaru.comparison._period import period_of
+from hakaru.comparison._users import users_note
 from hakaru.reference.metrics import Cell, Metric, read
 from hakaru.reference.published import Published, first_of_each, without_parts
 
@@ -110,11 +111,12 @@ class _Runs:
     session: Session
     selection: Selection
     results: dict[tuple[Key, str], Result] = field(default_factory=dict)
+    users: dict[str, str] = field(default_factory=dict)
 
     def cell(self, metric: Metric, cluster: str) -> Cell:
         if metric.setting:
             return self._from_settings(metric, cluster)
-        if metric.users and self._num_logs(cluster) > 1:
+        if metric.users and self._users_note(cluster):
             return Cell(None, ACROSS_LOGS)
         result = self._result(metric, cluster)
         if result.num_used == 0:
@@ -161,14 +163,10 @@ class _Runs:
             chosen = replace(chosen, min_run_s=metric.min_run_s)
         return replace(chosen, states=tuple(metric.states)) if metric.states else chosen
 
-    def _num_logs(self, cluster: str) -> int:
-        key: tuple[Key, str] = ((LOGS.id, None, None, ()), cluster)
-        if key not in self.results:
-            self.results[key] = self.session.run(
-                LOGS, replace(self.selection, clusters=(cluster,), min_run_s=0, states=("any",))
-            )
-        rows = self.results[key].rows
-        return int(rows[0]["num_logs"]) if rows else 0
+    def _users_note(self, cluster: str) -> str:
+        if cluster not in self.users:
+            self.users[cluster] = users_note(self.session, cluster, self.selection)
+        return self.users[cluster]
 
     def _why_empty(self, result: Result, cluster: str) -> str:
         if result.num_selected == 0:
@@ -180,26 +178,6 @@ class _Runs:
     def _from_settings(self, metric: Metric, cluster: str) -> Cell:
         value = _size(self.session.settings.cluster(cluster), metric.setting)
         return Cell(value, "" if value is not None else metric.missing)
-
-
-def _log_files() -> str:
-    """How many log files gave the jobs their users, where ids hold within one file only (LOG/USER)."""
-    return """
-        SELECT grp, count(DISTINCT split_part(jobs.user, '/', 1)) AS num_logs
-        FROM jobs WHERE jobs.user LIKE '%/%' GROUP BY grp
-    """
-
-
-# Not registered: it answers no question of a user's, only whether users may be counted.
-LOGS = Analysis(
-    id="log-files",
-    title="Log files with users of their own",
-    answers="In how many files are users numbered anew?",
-    figure="statistics",
-    subject="overview",
-    query=_log_files,
-    description=_log_files.__doc__ or "",
-)
 
 
 def _size(settings: Any, name: str) -> float | None:

@@ -53,6 +53,7 @@ class Site:
                 for name, queue in self.settings.queues.items()
             }
             or None,
+            "users_per_file": self.settings.users_per_file or None,
         }
         return {key: value for key, value in known.items() if value is not None}
 

@@ -23,16 +23,13 @@ from hakaru.export._base import (
 )
 from hakaru.export._lines import SUBMITTED, Lines, write_lines
 from hakaru.export._numbers import Numbers, all_whole, number_names
+from hakaru.formats.aaic import COLUMNS, QUEUES, STATES
+from hakaru.formats.logs import SEPARATOR, log_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-HEADER = (
-    "id, user, group, queue, nodes, gpus, walltime_req, termcode, "
-    "time_submit, time_start, time_end, waittime, walltime"
-)
-QUEUES = ("normal", "short", "middle", "long")
-STATES = ("completed", "failed", "timeout", "cancelled", "killed")
+HEADER = ", ".join(COLUMNS)
 MOST_LOGS = 500
 LOG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -111,7 +108,7 @@ def _logs(con: DuckDBPyConnection) -> list[str]:
     """The logs, where every job's id is LOG/ID with a LOG that can name a file; else none."""
     found = con.execute(
         "SELECT DISTINCT CASE WHEN regexp_full_match(job_id, '[^/]+/[^/]+') "
-        f"THEN split_part(job_id, '/', 1) ELSE '' END FROM aaic_rows ORDER BY 1 LIMIT {MOST_LOGS + 1}"
+        f"THEN {log_of('job_id')} ELSE '' END FROM aaic_rows ORDER BY 1 LIMIT {MOST_LOGS + 1}"
     ).fetchall()
     logs = [log for (log,) in found]
     usable = len(logs) <= MOST_LOGS and all(LOG.fullmatch(log) for log in logs)
@@ -120,11 +117,13 @@ def _logs(con: DuckDBPyConnection) -> list[str]:
 
 def _define_named(con: DuckDBPyConnection, per_log: bool) -> None:
     """The rows with `log`, and id, user and account without the log's name before them."""
-    log = "split_part(job_id, '/', 1)" if per_log else "''"
+    log = log_of("job_id") if per_log else "''"
 
     def bare(column: str) -> str:
         cut = f"substr({column}, length({log}) + 2)"
-        return f"CASE WHEN starts_with({column}, {log} || '/') THEN {cut} ELSE {column} END"
+        return (
+            f"CASE WHEN starts_with({column}, {log} || '{SEPARATOR}') THEN {cut} ELSE {column} END"
+        )
 
     con.execute(
         f"""

@@ -20,6 +20,7 @@ from hakaru.engine.dialect import DUCKDB_TYPES, quote
 from hakaru.engine.duckdb import one_row
 from hakaru.errors import HakaruError
 from hakaru.export._base import Site
+from hakaru.formats.logs import SEPARATOR, is_of_log, log_of
 from hakaru.schema import JOBS
 from hakaru.settings import Capacity
 
@@ -38,12 +39,13 @@ TIMES = ("submitted_at", "eligible_at", "started_at", "ended_at")
 PSEUDONYMS = {
     "job_id": "pseudonym; LOG/ID keeps its two parts",
     "array_id": "pseudonym: an array's tasks still share it",
-    "user": "pseudonym",
-    "account": "pseudonym",
+    "user": "pseudonym; LOG/USER keeps its two parts",
+    "account": "pseudonym; LOG/ACCOUNT keeps its two parts",
     "qos": "pseudonym",
     "nodes": "a pseudonym for each node",
     "gpu_ids": "NODE:INDEX with the node's pseudonym, a pseudonym for each UUID",
 }
+KINDS = {"job_id": "j", "array_id": "a", "user": "u", "account": "g", "qos": "q"}
 REMOVED = {"name": "free text", "modules": "free text"}
 
 
@@ -86,11 +88,9 @@ class Disguise:
         if name in TIMES and self.shift_days:
             return f"{column} + to_microseconds({self._shift_us(site)})"
         if name == "job_id":
-            log = self.code("x", f"split_part({column}, '/', 1)")
-            return (
-                f"CASE WHEN contains({column}, '/') THEN {log} || '/' ELSE '' END || "
-                f"{self.code('j', column)}"
-            )
+            return self._after_log(name, column, f"contains({column}, '{SEPARATOR}')")
+        if name in ("user", "account"):
+            return self._after_log(name, column, is_of_log(column, 'named."job_id"'))
         if name == "nodes":
             return f"list_transform({column}, lambda node: {self.code('n', 'node')})"
         if name == "gpu_ids":
@@ -99,8 +99,12 @@ class Disguise:
                 f"list_transform({column}, lambda gpu: CASE WHEN {index} <> '' "
                 f"THEN {self.code('n', node)} || {index} ELSE {self.code('d', 'gpu')} END)"
             )
-        kinds = {"array_id": "a", "user": "u", "account": "g", "qos": "q"}
-        return self.code(kinds[name], column) if name in kinds else column
+        return self.code(KINDS[name], column) if name in KINDS else column
+
+    def _after_log(self, name: str, column: str, has_log: str) -> str:
+        """A pseudonym that keeps its log's before it: such ids hold within one log only."""
+        log = f"{self.code('x', log_of(column))} || '{SEPARATOR}'"
+        return f"CASE WHEN {has_log} THEN {log} ELSE '' END || {self.code(KINDS[name], column)}"
 
     def _shift_us(self, site: Site) -> str:
         """How far a job moves: whole weeks on the site's clock, at its submission.

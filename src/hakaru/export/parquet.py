@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hakaru.engine.dialect import quote
 from hakaru.export._base import Outcome, Site, Target, export_format
+from hakaru.formats.metadata import CLUSTER, FACTS, SYNTHETIC
 from hakaru.schema import JOBS
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ def write(con: DuckDBPyConnection, jobs: str, site: Site, target: Target) -> Out
     file = target.file or f"{site.name}.parquet"
     columns = ", ".join(f'"{name}"' for name in JOBS.names)
     metadata = {
-        "hakaru.synthetic": str(site.synthetic).lower(),
-        "hakaru.facts": json.dumps(site.facts(), sort_keys=True),
-        "hakaru.cluster": site.name,
+        SYNTHETIC: str(site.synthetic).lower(),
+        FACTS: json.dumps(site.facts(), sort_keys=True),
+        CLUSTER: site.name,
     }
     listed = ", ".join(f'"{key}": {quote(value)}' for key, value in metadata.items())
     (count,) = con.execute(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ from hakaru.export._base import (
 )
 from hakaru.export._lines import SUBMITTED, Lines, write_lines
 from hakaru.export._numbers import Numbers, all_whole, number_names
+from hakaru.formats.logs import count_logs
+from hakaru.formats.metadata import FACTS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -59,7 +62,7 @@ def write(con: DuckDBPyConnection, jobs: str, site: Site, target: Target) -> Out
     keep_ids = _ids_rise(con)
     numbers = {column: number_names(con, "swf_rows", column, 1) for column in NUMBERED}
     queues = _queue_numbers(con)
-    header, names_fit = _header(con, site, queues)
+    header, names_fit = _header(con, _joined(con, site), queues)
     lines = _lines(keep_ids, numbers, _fields(numbers, queues))
     count = write_lines(con, target.folder / file, header, lines)
     return Outcome(
@@ -91,6 +94,13 @@ def _define_rows(con: DuckDBPyConnection, jobs: str, site: Site) -> dict[str, in
     )
     (early,) = one_row(con, f"SELECT count(*) FROM {jobs} WHERE epoch(submitted_at) < 0")
     return positive({"submitted before 1970": early})
+
+
+def _joined(con: DuckDBPyConnection, site: Site) -> Site:
+    """Users of several logs get numbers of their own, and one file holds them: its header says so."""
+    (num_logs,) = one_row(con, f"SELECT {count_logs('uid', 'job_id')} FROM swf_rows")
+    joined = site.settings.users_per_file or num_logs > 1
+    return replace(site, settings=replace(site.settings, users_per_file=joined))
 
 
 def _ids_rise(con: DuckDBPyConnection) -> bool:
@@ -207,7 +217,7 @@ def _notes(site: Site) -> list[str]:
         f"a processor (fields 5 and 8) is a {'GPU' if gpu else 'CPU'}",
         "status 0 and 5 also stand for " + ", ".join(f"{s} ({STATUS[s]})" for s in merged),
         *(["synthetic: generated data, not the log of a machine"] if site.synthetic else []),
-        f"hakaru.facts {json.dumps(facts, sort_keys=True)}",
+        f"{FACTS} {json.dumps(facts, sort_keys=True)}",
     ]
 
 

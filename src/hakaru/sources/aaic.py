@@ -14,17 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
+from hakaru.formats.aaic import COLUMNS, QUEUES, STATES
+from hakaru.formats.logs import SEPARATOR
 from hakaru.sources._base import Records, first_reason, lines, source, stem
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-COLUMNS = (
-    *("id", "user", "group", "queue", "nodes", "gpus", "walltime_req", "termcode"),
-    *("time_submit", "time_start", "time_end", "waittime", "walltime"),
-)
-QUEUES = ("normal", "short", "middle", "long")
-STATES = ("completed", "failed", "timeout", "cancelled", "killed")
 
 # Table 1 and section 3 of the paper. The number of nodes is left unknown: the scheduler managed 32 to
 # 38 of them (40, says the log's README), and nobody says when. The table gives short one GPU a job,
@@ -74,7 +69,7 @@ def _query(path: Path) -> str:
     numbers = ", ".join(
         f'TRY_CAST(cells[{i}] AS {_type(name)}) AS "{name}"' for i, name in enumerate(COLUMNS, 1)
     )
-    log = quote(log_name(path) + "/")
+    log = quote(log_name(path) + SEPARATOR)
     queue = f"list_extract({list(QUEUES)}, queue::BIGINT + 1)"
     state = f"list_extract({list(STATES)}, termcode::BIGINT + 1)"
     return f"""

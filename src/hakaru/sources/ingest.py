@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
+from hakaru.formats import logs
 from hakaru.lake import Lake, Upsert
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
@@ -48,6 +49,7 @@ class Summary:
     since: datetime | None
     until: datetime | None
     num_users: int
+    users_note: str
     num_gpus: int | None
     seconds: float
     warnings: list[str] = field(default_factory=list)
@@ -232,11 +234,12 @@ def _summary(
     started_at: datetime,
 ) -> Summary:
     con = batch.con
-    since, until, users, gpus = one_row(
+    since, until, users, gpus, num_logs = one_row(
         con,
-        'SELECT min(submitted_at), max(submitted_at), count(DISTINCT "user"), max(num_gpus) '
-        "FROM staged",
+        'SELECT min(submitted_at), max(submitted_at), count(DISTINCT "user"), max(num_gpus), '
+        f"{logs.count_logs('staged.user', 'job_id')} FROM staged",
     )
+    per_file = any(facts.get("users_per_file") for facts in batch.facts.values())
     first = con.execute(
         "SELECT file, line, reason FROM staged_rejects ORDER BY file, line LIMIT 5"
     ).fetchall()
@@ -252,6 +255,7 @@ def _summary(
         since=since,
         until=until,
         num_users=users,
+        users_note=logs.told(num_logs, per_file),
         num_gpus=gpus,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
         warnings=_warnings(batch.cluster, upsert),

@@ -18,6 +18,7 @@ from zoneinfo import available_timezones
 
 from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
+from hakaru.formats.metadata import FACTS
 from hakaru.sources._base import Records, first_reason, head, lines, source
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ SAMPLED_LINES = 1000
 LARGEST = 1e10
 
 HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
-FACTS_NOTE = "hakaru.facts "
+FACTS_NOTE = f"{FACTS} "
 KNOWN_KEYS = {"unixstarttime", "maxprocs", "maxnodes", "maxjobs", "maxrecords", "timezonestring"}
 # "Queue: 0  interactive  interactive jobs", and as Gaia's log has it "Queue: 1 - Normal jobs queue - ..."
 QUEUE = re.compile(r"(\d+)(?:\s+-\s+(?P<phrase>.+?)(?:\s+-\s.*)?|\s+(?P<word>\S+).*)?")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
+from hakaru.formats.metadata import FACTS, SYNTHETIC
 from hakaru.schema import JOBS
 from hakaru.sources._base import Records, first_reason, source, stem
 from hakaru.sources.table._cells import Raw, Value, value
@@ -29,9 +30,6 @@ from hakaru.sources.table._tabular import Tabular, header, is_parquet, metadata,
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-SYNTHETIC_KEY = "hakaru.synthetic"
-FACTS_KEY = "hakaru.facts"
 
 
 @source("table", title="Any CSV or Parquet file, with a mapping (.csv, .csv.gz, .parquet)")
@@ -88,14 +86,14 @@ def _footer(path: Path) -> tuple[dict[str, Any], bool]:
             return {}, False
     found = metadata(path)
     try:
-        facts = json.loads(found.get(FACTS_KEY, "{}"))
+        facts = json.loads(found.get(FACTS, "{}"))
     except ValueError:
         facts = None
     if not isinstance(facts, dict):
         raise SourceError(
-            f"{path}: its metadata {FACTS_KEY} is not a JSON object: {found[FACTS_KEY][:120]!r}"
+            f"{path}: its metadata {FACTS} is not a JSON object: {found[FACTS][:120]!r}"
         )
-    return facts, found.get(SYNTHETIC_KEY) == "true"
+    return facts, found.get(SYNTHETIC) == "true"
 
 
 def _map_itself(con: DuckDBPyConnection, path: Path) -> tuple[Tabular, TableMapping]:
