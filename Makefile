@@ -28,7 +28,11 @@ docs: $(VENV)/.dev
 benchmarks: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-$(VENV)/.base: pyproject.toml constraints.txt
+# the scripts of the pages come from npm with the install: without them, install again
+MISSING := $(if $(wildcard src/hakaru/assets/echarts.min.js),,missing-scripts)
+.PHONY: missing-scripts
+
+$(VENV)/.base: pyproject.toml constraints.txt hatch_build.py $(MISSING)
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hakaru needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .

@@ -1,0 +1,5 @@
+"""Figures: one file a kind of chart; a result table in, an ECharts option (plain data) out."""
+
+from hakaru.figures._base import KINDS, Figure, draw, load_kinds
+
+__all__ = ["KINDS", "Figure", "draw", "load_kinds"]

@@ -1,0 +1,99 @@
+"""What a figure is, the registry of its kinds, and the one call that draws a result."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from hakaru.figures.theme import DARK, LIGHT, Theme
+from hakaru.registry import Registry
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Result
+    from hakaru.figures._frame import Frame
+
+Unit = Literal["gpu", "cpu"]
+FALLBACK = "table"
+HEIGHT = 380
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An ECharts option, and what must be said around it; `height` is in pixels, at any width."""
+
+    kind: str
+    title: str
+    question: str
+    option: dict[str, Any]
+    notes: tuple[str, ...]
+    height: int = HEIGHT
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a kind makes: the option, how high it is best drawn, and notes of its own."""
+
+    option: dict[str, Any]
+    height: int = HEIGHT
+    notes: tuple[str, ...] = ()
+
+
+Painter = Callable[["Frame", Theme], Drawn]
+
+
+@dataclass(frozen=True)
+class Kind:
+    id: str
+    paint: Painter
+    description: str
+
+
+KINDS: Registry[Kind] = Registry("kind of figure")
+
+
+def kind(id: str) -> Callable[[Painter], Painter]:
+    """Register a function that draws; its docstring says what it draws."""
+
+    def register(paint: Painter) -> Painter:
+        KINDS.add(Kind(id, paint, (paint.__doc__ or "").strip()))
+        return paint
+
+    return register
+
+
+def draw(result: Result, dark: bool = False, unit: Unit = "gpu") -> Figure:
+    """The figure of a result; `unit` is what the size of its jobs counts (`Session.unit`)."""
+    from hakaru.figures._frame import Frame, notes_of
+    from hakaru.figures._parts import empty, finished
+
+    theme = DARK if dark else LIGHT
+    chosen = _kind_of(result)
+    frame = Frame.of(result, unit)
+    drawn = chosen.paint(frame, theme) if frame.rows else empty(theme)
+    return Figure(
+        kind=chosen.id,
+        title=result.analysis.title,
+        question=result.analysis.answers,
+        option=finished(drawn.option, theme, result.analysis.title),
+        notes=(*notes_of(frame), *drawn.notes),
+        height=drawn.height,
+    )
+
+
+def load_kinds() -> Registry[Kind]:
+    """Import every kind of this folder, so that it has registered itself."""
+    import hakaru.figures as package
+
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith("_"):
+            importlib.import_module(f"hakaru.figures.{module.name}")
+    return KINDS
+
+
+def _kind_of(result: Result) -> Kind:
+    kinds = load_kinds()
+    word = result.analysis.figure
+    return kinds.get(word if word in kinds else FALLBACK)

@@ -1,0 +1,106 @@
+"""The parts that the kinds share: axes, legend, tooltip, the empty state, and the finish of an option."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hakaru.figures._base import Drawn
+from hakaru.figures.theme import Theme
+
+Option = dict[str, Any]
+NOTHING = "No job passes: nothing to draw"
+
+
+def category_axis(theme: Theme, name: str, data: Sequence[str], **more: Any) -> Option:
+    return _axis(theme, "category", name, more) | {
+        "data": list(data),
+        "splitLine": {"show": False},
+    }
+
+
+def value_axis(theme: Theme, name: str, **more: Any) -> Option:
+    return _axis(theme, "value", name, more)
+
+
+def percent_axis(theme: Theme, name: str, **more: Any) -> Option:
+    """From 0 to 100, in percent."""
+    return _axis(theme, "value", name, {"min": 0, "max": 100} | more)
+
+
+def log_axis(theme: Theme, name: str, **more: Any) -> Option:
+    return _axis(theme, "log", name, {"logBase": 10} | more)
+
+
+def time_axis(theme: Theme, name: str, **more: Any) -> Option:
+    return _axis(theme, "time", name, more) | {"splitLine": {"show": False}}
+
+
+def as_y(axis: Option) -> Option:
+    """An axis at the left: its name stands upright beside it."""
+    return axis | {"nameRotate": 90, "nameGap": 56}
+
+
+def legend(theme: Theme, names: Sequence[str], **more: Any) -> Option:
+    """Above the plot; it scrolls where it is too long, and is left out where one name says nothing."""
+    return {
+        "show": len(names) > 1,
+        "type": "scroll",
+        "top": 0,
+        "data": list(names),
+        "textStyle": {"color": theme.text, "fontSize": theme.small},
+        "pageTextStyle": {"color": theme.text},
+        "pageIconColor": theme.text,
+        "pageIconInactiveColor": theme.line,
+    } | more
+
+
+def grid(**more: Any) -> Option:
+    return {"left": 84, "right": 28, "top": 44, "bottom": 64} | more
+
+
+def empty(theme: Theme, text: str = NOTHING) -> Drawn:
+    title = {
+        "text": text,
+        "left": "center",
+        "top": "middle",
+        "textStyle": {"color": theme.muted, "fontSize": theme.size, "fontWeight": "normal"},
+    }
+    return Drawn({"title": title, "series": []}, height=160)
+
+
+def finished(option: Option, theme: Theme, title: str) -> Option:
+    """What every option has: font, background, tooltip in the theme's colours, words for a screen reader."""
+    tooltip = {
+        "backgroundColor": theme.background,
+        "borderColor": theme.line,
+        "textStyle": {"color": theme.text, "fontSize": theme.small},
+        "confine": True,
+    }
+    return {
+        "backgroundColor": theme.background,
+        "textStyle": {"fontFamily": theme.font, "fontSize": theme.size, "color": theme.text},
+        "animation": False,
+        "aria": {
+            "enabled": True,
+            "label": {"general": {"withTitle": title, "withoutTitle": title}},
+        },
+    } | (option | {"tooltip": tooltip | option.get("tooltip", {})})
+
+
+def _axis(theme: Theme, type: str, name: str, more: dict[str, Any]) -> Option:
+    words = {"color": theme.muted, "fontSize": theme.small}
+    axis: Option = {
+        "type": type,
+        "name": name,
+        "nameLocation": "middle",
+        "nameGap": 34,
+        "nameTextStyle": {"color": theme.text, "fontSize": theme.size},
+        "axisLabel": words | {"hideOverlap": True},
+        "axisLine": {"show": True, "lineStyle": {"color": theme.muted}},
+        "axisTick": {"lineStyle": {"color": theme.muted}},
+        "splitLine": {"lineStyle": {"color": theme.line}},
+    }
+    if "axisLabel" in more:
+        more = more | {"axisLabel": axis["axisLabel"] | more["axisLabel"]}
+    return axis | more

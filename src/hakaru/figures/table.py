@@ -1,0 +1,59 @@
+"""The table itself, for a result that no chart says better; ECharts' matrix draws it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hakaru.figures import _labels as labels
+from hakaru.figures._base import Drawn, kind
+from hakaru.figures._frame import Frame
+from hakaru.figures.theme import Theme
+
+MAX_ROWS = 24
+ROW_PX = 28
+
+
+@kind("table")
+def table(frame: Frame, theme: Theme) -> Drawn:
+    """The first rows as they are, units in the head."""
+    rows = frame.rows[:MAX_ROWS]
+    columns = frame.columns
+    cells = [
+        {"coord": [column, at], "value": labels.text(name, row[name])}
+        for at, row in enumerate(rows)
+        for column, name in enumerate(columns)
+    ]
+    head = {"color": theme.text, "fontSize": theme.small, "fontWeight": "bold"}
+    option = {
+        "matrix": {
+            "left": 8,
+            "right": 8,
+            "top": 8,
+            "height": ROW_PX * (len(rows) + 2),
+            "x": {
+                "data": [{"value": frame.label(name)} for name in columns],
+                "levelSize": 2 * ROW_PX,
+                "label": head | {"overflow": "break"},
+                "itemStyle": _cell(theme),
+                "dividerLineStyle": {"color": theme.muted},
+            },
+            "y": {"data": [{"value": str(at)} for at in range(len(rows))], "show": False},
+            "body": {
+                "data": cells,
+                "label": {"color": theme.text, "fontSize": theme.small},
+                "itemStyle": _cell(theme),
+            },
+            "backgroundStyle": _cell(theme),
+        },
+        "series": [],
+    }
+    return Drawn(option, ROW_PX * (len(rows) + 3), _notes(frame))
+
+
+def _cell(theme: Theme) -> dict[str, Any]:
+    return {"color": "none", "borderColor": theme.line, "borderWidth": 1}
+
+
+def _notes(frame: Frame) -> tuple[str, ...]:
+    total = len(frame.rows)
+    return (f"drawn: the first {MAX_ROWS} of {total:,} rows",) if total > MAX_ROWS else ()
