@@ -1,0 +1,156 @@
+"""The gate that every request passes: nothing behind it runs for somebody who is not known."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from hakaru.errors import HakaruError
+from hakaru.settings import Web
+from hakaru.web.access.sessions import Failures, Sessions
+from hakaru.web.access.tokens import Tokens
+from hakaru.web.access.viewer import ANYBODY_HERE, OPERATOR, USER, Viewer
+from hakaru.web.answers import problem_response
+from hakaru.web.problems import Malformed, NotSignedIn, TooMany, problem_of
+
+SIGN_IN = "/sign-in"
+OPEN_PATHS = (SIGN_IN, "/static/")  # the form, and what it looks like; neither shows any data
+COOKIE = "hakaru_session"
+SIGN_IN_FIX = (
+    "Send `Authorization: Bearer TOKEN`, or sign in at /sign-in; an operator makes a token with: "
+    "hakaru token create"
+)
+
+
+class Access:
+    """Decides who asks. `open_here` says that the app listens on this machine only."""
+
+    def __init__(self, tokens: Tokens, web: Web, open_here: bool) -> None:
+        self.tokens = tokens
+        self.web = web
+        self.open_here = open_here
+        self.sessions = Sessions()
+        self.failures = Failures()
+
+    @property
+    def is_configured(self) -> bool:
+        return self.tokens.exist or self.web.proxy_header is not None
+
+    def viewer(self, scope: Scope) -> Viewer | None:
+        """Who asks, or None; a wrong token is an error, not merely nobody."""
+        headers = Headers(scope=scope)
+        if not self.is_configured:
+            return ANYBODY_HERE if self.open_here else None
+        if self._is_proxy(scope) and (viewer := self._named_by_proxy(headers)):
+            return viewer
+        if "authorization" in headers:
+            return self._bearer(headers, scope)
+        return self._session(headers)
+
+    def is_https(self, scope: Scope) -> bool:
+        forwarded = Headers(scope=scope).get("x-forwarded-proto")
+        return (forwarded if self._is_proxy(scope) and forwarded else scope["scheme"]) == "https"
+
+    def sign_in(self, secret: str, scope: Scope) -> str:
+        """The cookie of a new session for a right token."""
+        token = self.tokens.find(secret)
+        if token is None:
+            raise self._failed(scope)
+        return self.sessions.begin(token.id)
+
+    def _bearer(self, headers: Headers, scope: Scope) -> Viewer:
+        scheme, _, secret = headers["authorization"].partition(" ")
+        token = self.tokens.find(secret.strip()) if scheme.lower() == "bearer" else None
+        if token is None:
+            raise self._failed(scope)
+        return token.viewer()
+
+    def _session(self, headers: Headers) -> Viewer | None:
+        cookie = cookies_of(headers).get(COOKIE)
+        token_id = self.sessions.token_id(cookie) if cookie else None
+        token = self.tokens.by_id(token_id) if token_id else None
+        return token.viewer(has_session=True) if token else None
+
+    def _named_by_proxy(self, headers: Headers) -> Viewer | None:
+        names = headers.getlist(self.web.proxy_header or "")
+        if len(names) > 1:
+            raise Malformed(f"the proxy's header {self.web.proxy_header} stands there twice")
+        name = names[0].strip() if names else ""
+        if not name:
+            return None
+        role = OPERATOR if name in self.web.operators else USER
+        return Viewer(role, name, name if role == USER else None)
+
+    def _is_proxy(self, scope: Scope) -> bool:
+        if self.web.proxy_header is None or self.web.proxy_address is None:
+            return False
+        try:
+            peer = ipaddress.ip_address(peer_of(scope))
+        except ValueError:
+            return False
+        mapped = getattr(peer, "ipv4_mapped", None)
+        return str(mapped or peer) == self.web.proxy_address
+
+    def _failed(self, scope: Scope) -> HakaruError:
+        if self.failures.add(peer_of(scope)):
+            return TooMany("too many wrong tokens came from this address", "Wait a few minutes.")
+        return NotSignedIn("this token is not known, was revoked, or has expired", SIGN_IN_FIX)
+
+
+class Gate:
+    """Lets through whom `Access` knows, as `request.state.viewer`; the rest are asked to sign in."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self.app = app
+        self.access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            viewer = self.access.viewer(scope)
+        except HakaruError as error:
+            answer = problem_response(Request(scope), problem_of(error))
+            await answer(scope, receive, send)
+            return
+        if viewer is None and not is_open(scope["path"]):
+            await _ask_to_sign_in(scope)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["viewer"] = viewer
+        await self.app(scope, receive, send)
+
+
+def is_open(path: str) -> bool:
+    return any(
+        path == each or (each.endswith("/") and path.startswith(each)) for each in OPEN_PATHS
+    )
+
+
+def peer_of(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def cookies_of(headers: Headers) -> Mapping[str, str]:
+    try:
+        return {k: v.value for k, v in SimpleCookie(headers.get("cookie", "")).items()}
+    except CookieError:
+        return {}
+
+
+def _ask_to_sign_in(scope: Scope) -> Response:
+    request = Request(scope)
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if wants_page and request.method == "GET" and not scope["path"].startswith("/api/"):
+        back = scope["path"] + (f"?{request.url.query}" if request.url.query else "")
+        return RedirectResponse(f"{SIGN_IN}?next={quote(back, safe='')}", status_code=303)
+    error = NotSignedIn("this app shows nothing to somebody that it does not know", SIGN_IN_FIX)
+    return problem_response(request, problem_of(error))

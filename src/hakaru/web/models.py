@@ -1,0 +1,242 @@
+"""The shape of every answer, for the API and for the pages alike. Unknown or withheld is null."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+Row = dict[str, Any]
+
+
+class Cluster(BaseModel):
+    name: str
+    zone: str
+    unit: str = Field(description="What a job's size counts: gpu or cpu.")
+    synthetic: bool
+    num_jobs: int | None
+    num_users: int | None
+    first_submit: datetime | None
+    last_submit: datetime | None
+    queues: list[str] = Field(description="For a user, those that five people or more have used.")
+    applications: list[str]
+
+
+class Clusters(BaseModel):
+    clusters: list[Cluster]
+    hint: str | None = Field(default=None, description="The command to run, where there are none.")
+
+
+class Parameter(BaseModel):
+    name: str
+    default: int | float | str
+    help: str
+    choices: list[str]
+    low: float | None
+    high: float | None
+
+
+class AnalysisInfo(BaseModel):
+    """An entry of the registry."""
+
+    id: str
+    title: str
+    question: str
+    description: str
+    subject: str
+    figure: str
+    reproduces: str
+    params: list[Parameter]
+    groups: bool = Field(description="Whether it takes `by`.")
+    weighted: bool = Field(description="Whether it takes `weight=gpu-hours`.")
+    for_users: bool = Field(description="Whether the role user may ask it of others' jobs.")
+
+
+class Analyses(BaseModel):
+    analyses: list[AnalysisInfo]
+
+
+class LeftOut(BaseModel):
+    rule: str
+    num_jobs: int | None
+
+
+class Withheld(BaseModel):
+    """What the role user does not see of the answer, and why."""
+
+    num_rows: int = Field(description="Rows that stand for fewer than five people.")
+    columns: list[str] = Field(description="Columns that show one job, such as the longest.")
+    why: str
+
+
+class Period(BaseModel):
+    """The period that was really used; for the role user it may be wider than what was asked for."""
+
+    since: str | None
+    until: str | None
+
+
+class Table(BaseModel):
+    """An analysis' answer."""
+
+    id: str
+    title: str
+    question: str
+    clusters: list[str]
+    period: Period
+    columns: list[str]
+    rows: list[Row]
+    num_selected: int | None
+    num_used: int | None
+    left_out: list[LeftOut]
+    synthetic: bool
+    withheld: Withheld | None = None
+
+
+class Drawing(BaseModel):
+    """A figure: an ECharts option and what must be said beside it."""
+
+    id: str
+    kind: str
+    title: str
+    question: str
+    option: dict[str, Any]
+    notes: list[str]
+    height: int = Field(description="Pixels at which it is best drawn, at any width.")
+    withheld: Withheld | None = None
+
+
+class Measures(BaseModel):
+    """A cluster over a period."""
+
+    num_jobs: int | None = None
+    num_users: int | None = None
+    pe_hours: float | None = None
+    wait_median_s: float | None = None
+    wait_p95_s: float | None = None
+    run_median_s: float | None = None
+    share_completed: float | None = None
+    busy_pes: float | None = Field(default=None, description="PEs in use, mean over the period.")
+    jobs_waiting: float | None = Field(default=None, description="Queue length, mean.")
+    utilisation: float | None = Field(default=None, description="Busy over installed, 0 to 1.")
+
+
+class Now(BaseModel):
+    """The machine at the end of the log (or of the period)."""
+
+    at: datetime | None = None
+    busy_pes: float | None = None
+    installed_pes: float | None = None
+    jobs_running: int | None = None
+    jobs_waiting: int | None = None
+    pes_waiting: float | None = None
+
+
+class ClusterOverview(BaseModel):
+    cluster: str
+    zone: str
+    unit: str
+    synthetic: bool
+    period: Period
+    now: Now
+    measures: Measures
+    before: Measures | None = Field(description="The period of the same length before this one.")
+    before_period: Period | None
+    change: dict[str, float | None] = Field(description="Relative change of each measure.")
+
+
+class Overview(BaseModel):
+    clusters: list[ClusterOverview]
+    hint: str | None = None
+
+
+class Page(BaseModel):
+    """Some rows of many."""
+
+    columns: list[str]
+    rows: list[Row]
+    page: int
+    size: int
+    num_rows: int
+    num_pages: int
+
+
+class Jobs(Page):
+    only_own: bool = Field(description="Whether only one's own jobs are listed.")
+
+
+class Place(BaseModel):
+    """Where a job stands among others: the share that has less, counting equals half."""
+
+    num_jobs: int | None = None
+    wait: float | None = None
+    run: float | None = None
+    size: float | None = None
+    request_accuracy: float | None = None
+
+
+class Job(BaseModel):
+    record: Row
+    units: dict[str, str] = Field(description="Unit of each column that has one.")
+    meanings: dict[str, str]
+    attempts: list[datetime] = Field(description="When each attempt with this id was submitted.")
+    among_user: Place | None
+    among_cluster: Place | None = Field(description="Null where fewer than five people ran jobs.")
+
+
+class People(Page):
+    kind: str
+    only_own: bool
+
+
+class LakeTable(BaseModel):
+    name: str
+    meaning: str
+    num_rows: int
+    num_files: int
+    num_bytes: int
+    version: int
+    committed_at: datetime | None
+
+
+class RejectReason(BaseModel):
+    cluster: str
+    reason: str
+    num_rejects: int
+    first_file: str
+    first_line: int | None
+
+
+class LakeContents(BaseModel):
+    workspace: str | None
+    tables: list[LakeTable]
+    ingests: list[Row] = Field(description="The last 50, the newest first.")
+    rejects: list[RejectReason] | None = Field(description="Null for the role user.")
+    hint: str | None = None
+
+
+class Rejects(Page):
+    pass
+
+
+class Comparison(BaseModel):
+    """Clusters and published figures side by side; as `hakaru compare --format json`."""
+
+    clusters: list[Row]
+    metrics: list[Row] = Field(
+        description="A metric: its value for each cluster, and as published."
+    )
+    contrasts: list[Row] = Field(description="What sets the first cluster apart, in sentences.")
+    left_out: list[str]
+    period: Period
+
+
+class Me(BaseModel):
+    """Who asks."""
+
+    name: str
+    role: str
+    user: str | None
+    signed_in: bool = Field(description="False where the app is open to whoever sits here.")
+    sign_out: bool = Field(description="Whether there is a session to end.")

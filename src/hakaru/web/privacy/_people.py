@@ -1,0 +1,61 @@
+"""How many people stand behind jobs: the least that it can be, where a log does not tell them apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from hakaru.analyses import Selection
+from hakaru.web.readers import Readers
+
+FEWEST = 5
+Users = Mapping[str | None, int]
+
+
+def per_file(readers: Readers, clusters: Sequence[str]) -> bool:
+    """Whether a log numbers its users anew in every file, so that one person has several names."""
+    return any(readers.settings.cluster(name).users_per_file for name in clusters)
+
+
+def people_sql(keys: Mapping[str, str], source: str, by_file: bool) -> str:
+    """People for each combination of the keys; over files that number them anew, those of the fullest.
+
+    Jobs without a known user count for nobody.
+    """
+    names = [f"key_{i}" for i in range(len(keys))]
+    shown = [f"{sql} AS {name}" for name, sql in zip(names, keys.values(), strict=True)]
+    log = "split_part(jobs.user, '/', 1)" if by_file else "''"
+    inner = ", ".join([*shown, f"{log} AS log", "count(DISTINCT jobs.user) AS num"])
+    listed = ", ".join([*keys.values(), log])
+    group = f" GROUP BY {', '.join(names)}" if names else ""
+    return (
+        f"SELECT {', '.join([*names, 'coalesce(max(num), 0) AS num_people'])} "
+        f"FROM (SELECT {inner} FROM {source} AS jobs GROUP BY {listed}) AS counted{group}"
+    )
+
+
+def num_people(readers: Readers, selection: Selection, source: str = "jobs") -> int:
+    sql = people_sql({}, source, per_file(readers, selection.clusters))
+    return int(readers.rows(sql, selection)[0]["num_people"])
+
+
+def jobs_of_each(readers: Readers, selection: Selection) -> dict[str | None, int]:
+    """Jobs a user; those of nobody known stand under None."""
+    rows = readers.rows(
+        "SELECT jobs.user AS holder, count(*) AS num FROM jobs GROUP BY jobs.user", selection
+    )
+    return {row["holder"]: row["num"] for row in rows}
+
+
+def people_between(
+    wide: Mapping[str | None, int], narrow: Mapping[str | None, int], by_file: bool
+) -> int | None:
+    """People who have a job in the wider selection that is not in the narrower; None if nobody has.
+
+    Jobs of nobody known are jobs all the same: alone they make 0 people.
+    """
+    more = [user for user, num in wide.items() if num > narrow.get(user, 0)]
+    if not more:
+        return None
+    logs = Counter(user.split("/", 1)[0] if by_file else "" for user in more if user is not None)
+    return max(logs.values(), default=0)

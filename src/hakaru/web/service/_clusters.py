@@ -1,0 +1,110 @@
+"""The clusters of the lake, and which of them a question is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hakaru.analyses import Selection, Session
+from hakaru.registry import hint
+from hakaru.web.access import Viewer
+from hakaru.web.filters import Filters
+from hakaru.web.models import Cluster, Clusters
+from hakaru.web.privacy import FEWEST, num_people
+from hakaru.web.privacy._people import people_sql, per_file
+from hakaru.web.problems import Unknown, WebError
+from hakaru.web.readers import Readers
+
+EMPTY = "Begin with: hakaru ingest FILE --cluster NAME"
+MAX_NAMES = 200
+
+
+@dataclass(frozen=True)
+class About:
+    """What a session knows of its clusters without a query, and their units."""
+
+    zones: dict[str, str]
+    units: dict[str, str]
+    synthetic: frozenset[str]
+
+
+def about(readers: Readers) -> About:
+    def tell(session: Session) -> About:
+        names = session.known_clusters
+        return About(
+            zones={name: session.settings.cluster(name).zone for name in names},
+            units={name: session.unit(name) for name in names},
+            synthetic=frozenset(session.synthetic),
+        )
+
+    return readers.ask("about", tell)
+
+
+def chosen(readers: Readers, names: Sequence[str]) -> tuple[str, ...]:
+    """The clusters of a question: those named, else all; an error where there is none such."""
+    known = tuple(about(readers).zones)
+    for name in names:
+        if name not in known:
+            raise Unknown(f"there is no cluster {name!r}", hint(name, known))
+    if not known:
+        raise Unknown("the lake holds no jobs yet", EMPTY)
+    return tuple(dict.fromkeys(names)) or known
+
+
+def selected(
+    readers: Readers, filters: Filters, by: str | None = None, weight: str = "jobs"
+) -> Selection:
+    """The filters' selection with its clusters named: one, or several side by side."""
+    selection = filters.selection(by, weight)
+    names = chosen(readers, filters.cluster)
+    if len(names) > 1 and by != "cluster":
+        raise WebError(
+            f"the clusters {', '.join(names)} are not one machine",
+            "Choose one with cluster=NAME, or put them side by side with by=cluster.",
+        )
+    return replace(selection, clusters=names)
+
+
+def pooled(readers: Readers, filters: Filters) -> Selection:
+    """The selection over all its clusters, for lists of jobs, where they may stand among one another."""
+    names = chosen(readers, filters.cluster)
+    by = "cluster" if len(names) > 1 else None
+    return replace(filters.selection(by), clusters=names)
+
+
+def clusters(readers: Readers, viewer: Viewer) -> Clusters:
+    known = about(readers)
+    rows = [_cluster(readers, viewer, name, known) for name in known.zones]
+    return Clusters(clusters=rows, hint=None if rows else EMPTY)
+
+
+def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Cluster:
+    selection = Selection(clusters=(name,))
+    (row,) = readers.rows(
+        "SELECT count(*) AS num_jobs, count(DISTINCT jobs.user) AS num_users, "
+        "min(submitted_at) AS first_submit, max(submitted_at) AS last_submit FROM jobs",
+        selection,
+    )
+    if not viewer.sees_all and num_people(readers, selection) < FEWEST:
+        row = dict.fromkeys(row)
+    return Cluster(
+        name=name,
+        zone=known.zones[name],
+        unit=known.units[name],
+        synthetic=name in known.synthetic,
+        queues=_names(readers, viewer, "queue", selection),
+        applications=_names(readers, viewer, "application", selection),
+        **row,
+    )
+
+
+def _names(readers: Readers, viewer: Viewer, column: str, selection: Selection) -> list[str]:
+    """The values of a column that a filter may be given; for a user, those that many people have."""
+    by_file = per_file(readers, selection.clusters)
+    found: list[dict[str, Any]] = readers.rows(
+        people_sql({column: column}, "jobs", by_file), selection
+    )
+    fewest = 0 if viewer.sees_all else FEWEST
+    named = (r["key_0"] for r in found if r["key_0"] is not None and r["num_people"] >= fewest)
+    return sorted(named)[:MAX_NAMES]

@@ -1,0 +1,197 @@
+"""A cluster at a glance: now, over the chosen period, and against the period of the same length before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hakaru.analyses import Result, Selection
+from hakaru.engine.where import end_of, parse_moment
+from hakaru.web.access import Viewer
+from hakaru.web.filters import Filters
+from hakaru.web.models import ClusterOverview, Measures, Now, Overview, Period
+from hakaru.web.privacy import View, guard_result, look
+from hakaru.web.problems import Refused
+from hakaru.web.readers import Readers
+from hakaru.web.service._analyses import find
+from hakaru.web.service._clusters import EMPTY, About, about, chosen
+
+BINS = 100
+MEASURED = """
+    SELECT count(*) AS num_jobs, count(DISTINCT jobs.user) AS num_users, sum(pe_hours) AS pe_hours,
+           percentile(wait_s, 0.5) AS wait_median_s, percentile(wait_s, 0.95) AS wait_p95_s,
+           percentile(run_s, 0.5) AS run_median_s,
+           avg(CASE WHEN state = 'completed' THEN 1e0
+                    WHEN state NOT IN ('pending', 'running') THEN 0e0 END) AS share_completed
+    FROM jobs
+"""
+# A log that still has open jobs ends with its last event; one that has none was cut, and after the
+# last submission its machine only runs empty.
+NOW = """
+    WITH told AS (
+        SELECT max(submitted_at) AS last_submit,
+               max(coalesce(ended_at, started_at, submitted_at)) AS last_event,
+               count(CASE WHEN ended_at IS NULL AND state IN ('pending', 'running') THEN 1 END) AS num_open
+        FROM jobs
+    ), ends AS (
+        SELECT CASE WHEN num_open > 0 THEN last_event ELSE last_submit END AS now_at FROM told
+    ), stays AS (
+        SELECT now_at, num_pes,
+               CASE WHEN started_at <= now_at
+                         AND (ended_at > now_at OR ended_at IS NULL AND state = 'running')
+                    THEN 1 ELSE 0 END AS runs,
+               CASE WHEN submitted_at <= now_at AND (started_at > now_at OR started_at IS NULL
+                         AND (ended_at > now_at OR ended_at IS NULL AND state = 'pending'))
+                    THEN 1 ELSE 0 END AS waits
+        FROM jobs CROSS JOIN ends
+    )
+    SELECT max(now_at) AS at, sum(runs) AS jobs_running, sum(runs * num_pes) AS busy_pes,
+           sum(waits) AS jobs_waiting, sum(waits * num_pes) AS pes_waiting
+    FROM stays
+"""
+
+
+def overview(readers: Readers, viewer: Viewer, filters: Filters) -> Overview:
+    known = about(readers)
+    if not known.zones:
+        filters.check()
+        return Overview(clusters=[], hint=EMPTY)
+    names = chosen(readers, filters.cluster)
+    return Overview(clusters=[_cluster(readers, viewer, filters, name, known) for name in names])
+
+
+def _cluster(
+    readers: Readers, viewer: Viewer, filters: Filters, name: str, known: About
+) -> ClusterOverview:
+    view = look(readers, viewer, filters, replace(filters.selection(), clusters=(name,)))
+    measures = _measures(readers, view)
+    before = _before(readers, viewer, filters, view, known.zones[name])
+    earlier = _measures(readers, before) if before else None
+    return ClusterOverview(
+        cluster=name,
+        zone=known.zones[name],
+        unit=known.units[name],
+        synthetic=name in known.synthetic,
+        period=_period(view),
+        now=_now(readers, view),
+        measures=measures,
+        before=earlier,
+        before_period=_period(before) if before else None,
+        change=_change(measures, earlier),
+    )
+
+
+def _measures(readers: Readers, view: View) -> Measures:
+    (row,) = readers.rows(MEASURED, view.selection)
+    return Measures.model_validate(row | _levels(_load(readers, view)))
+
+
+def _load(readers: Readers, view: View) -> Result | None:
+    """How full the machine was; None where the viewer's filters would show fewer people by it."""
+    found = readers.run(find("load"), view.selection, {"bins": BINS})
+    try:
+        return guard_result(readers, view, found).result
+    except Refused:
+        return None
+
+
+def _levels(load: Result | None) -> dict[str, Any]:
+    """Means over the period, from the means of its bins; the utilisation where the size is always known."""
+    if load is None or not load.table.num_rows:
+        return {}
+    rows = load.rows
+    spans = [(row["until_at"] - row["since_at"]).total_seconds() for row in rows]
+
+    def area(name: str) -> float | None:
+        if any(row[name] is None for row in rows):
+            return None
+        return float(sum(row[name] * span for row, span in zip(rows, spans, strict=True)))
+
+    whole = sum(spans)
+    busy, waiting, installed = (
+        area(name) for name in ("num_pes_busy", "num_jobs_waiting", "num_pes_installed")
+    )
+    return {
+        "busy_pes": None if busy is None else busy / whole,
+        "jobs_waiting": None if waiting is None else waiting / whole,
+        "utilisation": busy / installed if busy is not None and installed else None,
+    }
+
+
+def _now(readers: Readers, view: View) -> Now:
+    """The end of the log or of the period; of the whole machine, so for a user only if not narrowed."""
+    load = _load(readers, view)
+    if load is None:
+        return Now()
+    (row,) = readers.rows(NOW, replace(view.selection, since=None))
+    installed = load.rows[-1]["num_pes_installed"] if load.rows else None
+    return Now(**row, installed_pes=installed)
+
+
+def _before(
+    readers: Readers, viewer: Viewer, filters: Filters, view: View, zone: str
+) -> View | None:
+    """The period of the same length before the chosen one; None where that one has no beginning."""
+    bounds = _bounds_before(readers, view.selection, zone)
+    if bounds is None:
+        return None
+    earlier = filters.model_copy(update={"since": bounds[0], "until": bounds[1]})
+    selection = replace(view.selection, since=bounds[0], until=bounds[1])
+    try:
+        found = look(readers, viewer, earlier, selection)
+    except Refused:
+        return None
+    same = (found.selection.since, found.selection.until) == bounds
+    return found if same else None  # a user's may have been widened: then it cannot be compared
+
+
+def _bounds_before(readers: Readers, selection: Selection, zone: str) -> tuple[str, str] | None:
+    """Whole months before whole months, days before days, and seconds before anything else."""
+    if selection.since is None:
+        return None
+    since = parse_moment(selection.since, zone).astimezone(ZoneInfo(zone))
+    until = _end(readers, selection, zone)
+    if until is None or until <= since:
+        return None
+    midnight = all(m.hour == m.minute == m.second == m.microsecond == 0 for m in (since, until))
+    if not midnight:
+        return (since - (until - since)).isoformat(), since.isoformat()
+    first, last = since.date(), until.date()
+    return str(_day_before(first, last)), str(first - timedelta(days=1))
+
+
+def _day_before(first: date, last: date) -> date:
+    """The first day of the period before [first, last)."""
+    if first.day == last.day == 1:
+        month = 2 * (first.year * 12 + first.month) - (last.year * 12 + last.month) - 1
+        return date(month // 12, month % 12 + 1, 1)
+    return first - (last - first)
+
+
+def _end(readers: Readers, selection: Selection, zone: str) -> datetime | None:
+    """Where the period ends; an open one ends with the day of the last submission."""
+    if selection.until is not None:
+        return end_of(selection.until, zone).astimezone(ZoneInfo(zone))
+    (row,) = readers.rows("SELECT max(submitted_at) AS last FROM jobs", selection)
+    if row["last"] is None:
+        return None
+    day = row["last"].astimezone(ZoneInfo(zone)).date() + timedelta(days=1)
+    return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone))
+
+
+def _change(now: Measures, before: Measures | None) -> dict[str, float | None]:
+    """Each measure against the one before: 0.1 is a tenth more."""
+    if before is None:
+        return {}
+    pairs = {name: (getattr(now, name), getattr(before, name)) for name in Measures.model_fields}
+    return {name: _relative(*pair) for name, pair in pairs.items()}
+
+
+def _relative(now: Any, before: Any) -> float | None:
+    return None if now is None or not before else float(now / before - 1)
+
+
+def _period(view: View) -> Period:
+    return Period(since=view.selection.since, until=view.selection.until)
