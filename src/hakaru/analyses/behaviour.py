@@ -107,7 +107,7 @@ def think_time(max_h: float) -> str:
     title="Concentration on few users",
     answers="How much of the machine do the few heaviest users and accounts take?",
     reproduces="Users' shares as in the workload studies that AAIC cites (section 2, refs. 2 to 5)",
-    figure="statistics",
+    figure="shares",
     weighted=True,
 )
 def concentration() -> str:

@@ -117,7 +117,7 @@ def job_shapes(sample: int, seed: int) -> str:
     params=[Param("top", 7, "Applications with the most jobs; the rest count together.", low=1, high=40)],
 )
 def walltime_by_application(top: int) -> str:
-    """Share of an application's jobs (or GPU-hours) that ran for at most so long, at twenty steps a decade."""
+    """Share of an application's jobs (or GPU-hours) that ran for at most so long; 20 steps a decade."""
     return f"""
         WITH stepped AS (
             SELECT grp, application, weight,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses._select import COLUMNS, rules_of
 from hakaru.analyses._site import CLASSES, UNKNOWN
+from hakaru.analyses.shapes import OTHERS
 
 if TYPE_CHECKING:
     from hakaru.analyses import Result
@@ -32,6 +33,8 @@ def of_key(result: Result, column: str, value: Any) -> str | None:
     """The jobs for which a key has this value; empty where the key stands for all."""
     if column == "class":
         return "" if value == "all" else equals("parallelism", value)
+    if value == OTHERS:
+        return None
     if column == "quarter" and "quarter" in {param.name for param in result.analysis.params}:
         return _of_quarter(str(result.params.get("quarter", "submitted")), value)
     return equals(column, value) if column in COLUMNS else None

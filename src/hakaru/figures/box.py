@@ -1,0 +1,82 @@
+"""Boxes from the least to the most, with median and mean marked, as AAIC's Fig. 7."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hakaru.figures import _labels as labels
+from hakaru.figures import _parts as parts
+from hakaru.figures._base import Drawn, kind
+from hakaru.figures._frame import Frame
+from hakaru.figures.theme import GREEN, ORANGE, Theme
+
+FIVE = ("least", "p25", "median", "p75", "most")
+WIDTH_PX = 34
+MAX_BOXES = 24
+
+
+@kind("box")
+def box(frame: Frame, theme: Theme) -> Drawn:
+    """Whiskers reach to the least and the most, the box holds the middle half of the jobs."""
+    keys = [each for each in frame.columns if each in (frame.group, "quarter")]
+    rows = frame.rows[:MAX_BOXES]
+    names = [_name(frame, keys, row) for row in rows]
+    colours = frame.colours(theme)
+    option = {
+        "grid": parts.grid(bottom=64 + 16 * max(0, len(keys) - 1)),
+        "legend": parts.legend(theme, ["Mean", "Median"]),
+        "tooltip": {"trigger": "item"},
+        "xAxis": parts.category_axis(
+            theme, _axis_name(frame, keys), names, nameGap=30 + 16 * len(keys)
+        ),
+        "yAxis": parts.as_y(parts.value_axis(theme, "Run time ÷ requested time", min=0)),
+        "series": [
+            {
+                "type": "boxplot",
+                "name": "Request accuracy",
+                "boxWidth": [8, WIDTH_PX],
+                "itemStyle": {"color": "none", "borderWidth": 1.5},
+                "data": [_box(frame, row, keys, colours) for row in rows],
+            },
+            _marks("Median", "rect", [WIDTH_PX, 4], ORANGE, rows, "median"),
+            _marks("Mean", "triangle", 11, GREEN, rows, "mean"),
+        ],
+    }
+    more = len(frame.rows) > MAX_BOXES
+    notes = (f"drawn: the first {MAX_BOXES} of {len(frame.rows):,} boxes",) if more else ()
+    return Drawn(option, notes=notes)
+
+
+def _name(frame: Frame, keys: list[str], row: dict[str, Any]) -> str:
+    parts_of_name = [
+        frame.name(row[key]) if key == frame.group else frame.key_name(key, row[key])
+        for key in reversed(keys)
+    ]
+    return "\n".join(parts_of_name) or "all jobs"
+
+
+def _axis_name(frame: Frame, keys: list[str]) -> str:
+    return ", ".join(labels.label(k if k != frame.group else frame.by, frame.unit) for k in keys)
+
+
+def _box(
+    frame: Frame, row: dict[str, Any], keys: list[str], colours: dict[Any, str]
+) -> dict[str, Any]:
+    own = [key for key in keys if key != frame.group]
+    colour = colours[row[frame.group]] if frame.group else next(iter(colours.values()))
+    five = [labels.number(row[each]) for each in FIVE]
+    return frame.item(five, frame.where(row, *own), itemStyle={"borderColor": colour})
+
+
+def _marks(
+    name: str, symbol: str, size: Any, colour: str, rows: list[dict[str, Any]], column: str
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "name": name,
+        "symbol": symbol,
+        "symbolSize": size,
+        "color": colour,
+        "z": 5,
+        "data": [labels.number(row[column]) for row in rows],
+    }

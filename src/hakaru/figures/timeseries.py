@@ -1,0 +1,114 @@
+"""Levels over time: busy GPUs against the installed ones above, the queue below."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from hakaru.figures import _labels as labels
+from hakaru.figures import _panels as panels
+from hakaru.figures import _parts as parts
+from hakaru.figures import _where as where
+from hakaru.figures._base import Drawn, kind
+from hakaru.figures._frame import Frame
+from hakaru.figures.theme import GREY, Theme
+
+LEVELS = ("num_pes_busy", "num_jobs_waiting")
+MAX_POINTS = 1000
+
+
+@kind("timeseries")
+def timeseries(frame: Frame, theme: Theme) -> Drawn:
+    """Time-weighted means of each bin, as steps; drag or scroll to look closer."""
+    laid = panels.lay(len(LEVELS))
+    colours = frame.colours(theme)
+    series = [
+        _steps(frame, group, level, at, colours[group])
+        for at, level in enumerate(LEVELS)
+        for group in frame.groups
+    ]
+    installed = _installed(frame)
+    names = [frame.name(group) for group in frame.groups] + [each["name"] for each in installed]
+    option = {
+        "useUTC": True,
+        "grid": laid.grids,
+        "legend": parts.legend(theme, list(dict.fromkeys(names))),
+        "tooltip": {"trigger": "axis"},
+        "axisPointer": {"link": [{"xAxisIndex": "all"}]},
+        "dataZoom": [{"type": "inside", "xAxisIndex": list(range(len(LEVELS)))}],
+        "xAxis": [parts.time_axis(theme, "Time (UTC)", gridIndex=at) for at in range(len(LEVELS))],
+        "yAxis": [
+            parts.as_y(parts.value_axis(theme, frame.label(level), min=0, gridIndex=at))
+            for at, level in enumerate(LEVELS)
+        ],
+        "series": [*series, *installed],
+    }
+    return Drawn(option, laid.height, _notes(frame))
+
+
+def _steps(frame: Frame, group: Any, level: str, at: int, colour: str) -> dict[str, Any]:
+    rows = _thinned(frame.of_group(group))
+    return {
+        "type": "line",
+        "name": frame.name(group),
+        "xAxisIndex": at,
+        "yAxisIndex": at,
+        "step": "end",
+        "showSymbol": False,
+        "color": colour,
+        "lineStyle": {"width": 1.25},
+        "areaStyle": {"opacity": 0.25 if frame.group is None else 0},
+        "data": [_point(frame, row, level) for row in rows] + _last(rows, level),
+    }
+
+
+def _point(frame: Frame, row: dict[str, Any], level: str) -> dict[str, Any]:
+    """The queue's points carry no filter of their own: it would be the same as that of the busy ones."""
+    jobs = _present(frame, row) if level == LEVELS[0] else None
+    return frame.item([_ms(row["since_at"]), labels.number(row[level])], jobs)
+
+
+def _present(frame: Frame, row: dict[str, Any]) -> str | None:
+    """Jobs that were submitted before the bin's end and had not ended before it began."""
+    since, until = (f"{row[each]:%Y-%m-%dT%H:%M:%SZ}" for each in ("since_at", "until_at"))
+    here = f"submitted_at < '{until}' AND (ended_at IS NULL OR ended_at > '{since}')"
+    own = [where.equals(frame.by, row[frame.group])] if frame.group else []
+    return where.conjunction([here, *own, *where.of_rules(frame.result)])
+
+
+def _last(rows: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:
+    """The last bin's end, so that its step is drawn too."""
+    return [{"value": [_ms(rows[-1]["until_at"]), labels.number(rows[-1][level])]}] if rows else []
+
+
+def _installed(frame: Frame) -> list[dict[str, Any]]:
+    rows = frame.of_group(frame.groups[0])
+    if frame.by == "cluster" or all(row["num_pes_installed"] is None for row in rows):
+        return []
+    points = [[_ms(r["since_at"]), labels.number(r["num_pes_installed"])] for r in _thinned(rows)]
+    return [
+        {
+            "type": "line",
+            "name": frame.label("num_pes_installed"),
+            "step": "end",
+            "showSymbol": False,
+            "color": GREY,
+            "lineStyle": {"width": 1.5, "type": "dashed"},
+            "data": points,
+        }
+    ]
+
+
+def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return rows[:: -(-len(rows) // MAX_POINTS) or 1]
+
+
+def _notes(frame: Frame) -> tuple[str, ...]:
+    most = max(len(frame.of_group(group)) for group in frame.groups)
+    if most <= MAX_POINTS:
+        return ()
+    return (f"drawn: one in {-(-most // MAX_POINTS)} of {most:,} bins; ask for fewer with bins=N",)
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
