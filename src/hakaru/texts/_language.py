@@ -1,0 +1,111 @@
+"""One language: its texts by section and key, and how it writes numbers, shares, times and dates."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from hakaru.errors import HakaruError
+
+LANGUAGES = ("en", "ja", "ko")
+UNKNOWN = "–"
+STEPS = ((172800.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0))
+
+
+@dataclass(frozen=True)
+class Language:
+    code: str
+    texts: Mapping[str, Mapping[str, str]]
+    unit: str = "gpu"
+
+    def say(self, section: str, key: str, **values: object) -> str:
+        """A text with its values; `{one}` and `{many}` name what the size of a job counts."""
+        return self.texts[section][key].format(**self._units(), **values)
+
+    def told(self, section: str, key: str, otherwise: str) -> str:
+        """A translation of what a registry says in English, which stands where there is none."""
+        text = self.texts.get(section, {}).get(key)
+        return otherwise if text is None else text.format(**self._units())
+
+    def column(self, name: str) -> str:
+        return self.told("column", name, name)
+
+    def _units(self) -> dict[str, str]:
+        words = self.texts["unit"]
+        return {"one": words[f"{self.unit}_one"], "many": words[f"{self.unit}_many"]}
+
+    def number(self, value: float, digits: int = 0) -> str:
+        return f"{value:,.{digits}f}".replace("-", "−")
+
+    def share(self, value: float) -> str:
+        """Percent with one decimal, or two where one would say nothing."""
+        percent = value * 100
+        digits = 2 if 0 < abs(percent) < 0.1 else 1
+        return self.texts["language"]["percent"].format(self.number(percent, digits))
+
+    def times(self, value: float) -> str:
+        return self.number(value, 0 if value >= 10 else 1)
+
+    def duration(self, seconds: float) -> str:
+        for least, name, size in STEPS:
+            if abs(seconds) >= least:
+                return self.texts["language"][name].format(self.number(seconds / size, 1))
+        whole = seconds == int(seconds)
+        return self.texts["language"]["s"].format(self.number(seconds, 0 if whole else 1))
+
+    def hour(self, hour: int) -> str:
+        return f"{hour % 24:02d}:00"
+
+    def weekday(self, number: int) -> str:
+        return self.texts["weekday"][str(number)]
+
+    def of_unit(self, value: float, unit: str) -> str:
+        """A metric's number, by the unit that `metrics.toml` gives it."""
+        if unit == "share":
+            return self.share(value)
+        if unit == "s":
+            return self.duration(value)
+        if unit == "hour of day":
+            return self.hour(int(value))
+        if unit == "weekday":
+            return self.weekday(int(value))
+        if unit in ("correlation", "ratio"):
+            return self.number(value, 3 if unit == "correlation" else 2)
+        return self.number(value, 0 if value == int(value) else 2)
+
+    def listed(self, parts: list[str]) -> str:
+        return self.texts["language"]["join"].join(parts)
+
+    def cell(self, column: str, value: Any) -> str:
+        """A cell of an analysis' table; unknown is a dash, never 0."""
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            return UNKNOWN
+        if column == "weekday":
+            return self.weekday(int(value))
+        if isinstance(value, bool):
+            return "✓" if value else ""
+        if isinstance(value, int):
+            return self.number(value)
+        if isinstance(value, float):
+            is_share = column.startswith("share") or column == "utilisation"
+            return self.share(value) if is_share else self._decimal(value)
+        if hasattr(value, "strftime"):
+            return f"{value:%Y-%m-%d %H:%M}"
+        return str(value)
+
+    def _decimal(self, value: float) -> str:
+        return self.number(value, 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 3)
+
+
+@cache
+def language(code: str, unit: str = "gpu") -> Language:
+    """The language of a code; `unit` is what the size of the jobs counts: gpu or cpu."""
+    if code not in LANGUAGES:
+        raise HakaruError(f"there is no language {code!r}; known: {', '.join(LANGUAGES)}")
+    resource = files("hakaru.texts") / f"{code}.toml"
+    return Language(code, tomllib.loads(resource.read_text(encoding="utf-8")), unit)

@@ -1,0 +1,123 @@
+"""Findings: sentences of numbers worked by hand, silence below the thresholds, and the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from hakaru.analyses import Selection, open_session
+from hakaru.findings import FINDINGS, Finding, stand_out
+from hakaru.lake import Lake
+from hakaru.texts import LANGUAGES
+from tests.conftest import job, utc
+
+
+def findings(lake: Lake, lang: str = "en", **selection: Any) -> dict[str, Finding]:
+    with open_session(lake) as session:
+        return {each.id: each for each in stand_out(session, Selection(**selection), lang)}
+
+
+def test_sentences_of_numbers_worked_by_hand(lake_of: Callable[..., Lake]) -> None:
+    """Four jobs of an hour: three with one GPU, one with two; they asked for four hours, one for ten."""
+    rows = [job(n, requested_s=14400.0) for n in (1, 2, 3)]
+    rows.append(job(4, num_gpus=2, requested_s=36000.0, wait_s=7200.0))
+    found = findings(lake_of(rows))
+    assert found["single-pe"].text == (
+        "75.0 % of jobs use one GPU, and take 60.0 % of the GPU-hours."
+    )
+    assert found["single-pe"].values == {"share": 0.75, "share_hours": pytest.approx(0.6)}
+    assert found["single-pe"].analysis == "parallelism"
+    # accuracies 1/4, 1/4, 1/4 and 1/10: the median is a quarter, the mean 0.2125
+    assert found["over-request"].text == (
+        "At the median, jobs ask for 4.0 times the time that they run for: "
+        "they use 25.0 % of their request, 21.2 % in the mean."
+    )
+    assert "at-max" in found and found["at-max"].values == {"share": 0.25}
+    assert found["waits"].values["p90"] == pytest.approx(10 + 0.7 * 7190)
+
+
+def test_nothing_is_said_below_the_thresholds(lake_of: Callable[..., Lake]) -> None:
+    """Two GPUs each, all their time used, at once, all completed: nothing stands out but the wait."""
+    rows = [job(n, num_gpus=2, requested_s=3600.0, queue=f"q{n}") for n in (1, 2, 3)]
+    rows = [
+        row | {"submitted_at": row["submitted_at"] + timedelta(hours=n)}
+        for n, row in enumerate(rows)
+    ]
+    found = findings(lake_of(rows))
+    assert not {"single-pe", "over-request", "failed", "not-completed", "run-time"} & found.keys()
+    assert found["waits"].text == "Jobs hardly wait: nine of ten start within 10 s."
+
+
+@pytest.mark.parametrize("share_failed", [0.04, 0.06])
+def test_failures_are_told_from_a_twentieth_on(
+    share_failed: float, lake_of: Callable[..., Lake]
+) -> None:
+    states = ["failed"] * round(100 * share_failed)
+    states += ["completed"] * (100 - len(states))
+    found = findings(lake_of([job(n, state=state) for n, state in enumerate(states)]))
+    assert ("failed" in found) == (share_failed >= 0.05)
+
+
+def test_users_that_cannot_be_counted_are_not(lake_of: Callable[..., Lake]) -> None:
+    def rows(log: str) -> list[dict[str, Any]]:
+        heavy = [job(f"{log}/{n}", user=f"{log}/{n}") for n in range(20)]
+        return [*heavy, job(f"{log}/99", user=f"{log}/0", num_gpus=400, num_nodes=50)]
+
+    lake = lake_of(rows("a") + rows("b"))
+    assert "few-users" not in findings(lake)
+    one = findings(lake, where="job_id LIKE 'a/%'")["few-users"]
+    # 401 of the 420 GPU-hours are one user's; a tenth of 20 users are two of them
+    assert one.values["share_top1"] == pytest.approx(401 / 420)
+    assert one.values["share_hours"] == pytest.approx(402 / 420)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_finding_has_a_text_in_every_language(
+    lang: str, lake_of: Callable[..., Lake]
+) -> None:
+    """A log in which all of them stand out."""
+    day = utc("2018-01-01T00:00:00")
+    rows = []
+    for n in range(280):
+        hour, weekday = (9 if n % 4 else 3), n % 7 if n % 3 else 2
+        rows.append(
+            job(
+                n,
+                user=f"u{n % 25}",
+                run_s=100.0 + n,
+                requested_s=72000.0,
+                submitted_at=day + timedelta(days=weekday, hours=hour),
+                wait_s=3000.0 if n % 5 == 0 else 1.0,
+                state=("failed", "timeout", "completed", "completed", "completed")[n % 5],
+            )
+        )
+    for n in range(280, 350):
+        times = {"started_at": None, "ended_at": day + timedelta(days=1)}
+        rows.append(
+            job(n, num_gpus=8, num_nodes=2, run_s=90000.0 + 50 * n, user="u1", submitted_at=day)
+            if n % 2
+            else job(n, state="cancelled", run_s=None, wait_s=None, submitted_at=day, **times)
+        )
+    rows += [job(n, state="timeout", num_gpus=64, num_nodes=8, run_s=3e5) for n in range(350, 353)]
+    found = findings(lake_of(rows, '{"nodes": 9, "gpus_per_node": 8}'), lang)
+    assert {rule.id for rule in FINDINGS} - found.keys() == set()
+    assert all("{" not in each.text for each in found.values())
+
+
+def test_an_empty_selection_says_nothing(lake_of: Callable[..., Lake]) -> None:
+    assert findings(lake_of([job(1)]), since="2030-01-01") == {}
+
+
+def test_the_sentences_of_the_paper(aaic_lake: Lake) -> None:
+    found = findings(aaic_lake)
+    assert found["single-pe"].text.startswith("96.2 % of jobs use one GPU")
+    assert found["at-max"].text == "36.5 % of jobs ask for the maximum of their queue."
+    assert "25 times the time that they run for: they use 4.0 %" in found["over-request"].text
+    assert "weak scaling" in found["scaling"].text
+    assert found["busiest-hour"].values["hour"] == 18
+    assert "Kraken ~33.0 %" in found["beside-wra_mean"].text
+    assert "few-users" not in found
+    assert "AAIC" not in " ".join(each.text for each in found.values())
