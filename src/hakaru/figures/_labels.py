@@ -14,6 +14,8 @@ NAMES = {
     "num_users": "Active users",
     "num_accounts": "Active groups (accounts)",
     "num_days": "Days",
+    "num_all": "Of all",
+    "application": "Application",
     "num_pes": "{many} of a job",
     "num_gpus": "GPUs",
     "num_nodes": "Nodes",
@@ -65,6 +67,8 @@ def name(column: str, value: Any, unit: str = "gpu") -> str:
         return "unknown"
     if column in ("parallelism", "class") and value in CLASSES:
         return _with_unit(CLASSES[value], unit)
+    if column == "quarter" and value == "all":
+        return "whole period"
     if column == "weekday":
         return WEEKDAYS[int(value)]
     if column == "state":
@@ -92,7 +96,7 @@ def text(column: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M}"
+        return f"{value:%Y-%m-%d}"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
@@ -102,7 +106,7 @@ def text(column: str, value: Any) -> str:
 
 def _number_text(column: str, value: float) -> str:
     if is_share(column):
-        return f"{value * 100:.3g} %" if value else "0 %"
+        return f"{value * 100:.1f} %" if abs(value) >= 0.01 else f"{value * 100:.2g} %"
     if value and abs(value) < 0.001:
         return f"{value:.2g}"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"

@@ -35,6 +35,8 @@ def of_key(result: Result, column: str, value: Any) -> str | None:
         return "" if value == "all" else equals("parallelism", value)
     if value == OTHERS:
         return None
+    if column == "quarter" and result.analysis.period == "present":
+        return _running_in(value)
     if column == "quarter" and "quarter" in {param.name for param in result.analysis.params}:
         return _of_quarter(str(result.params.get("quarter", "submitted")), value)
     return equals(column, value) if column in COLUMNS else None
@@ -53,6 +55,21 @@ def between(column: str, low: float | None, high: float | None) -> str:
     return " AND ".join(part for part in (above, up_to) if part)
 
 
+def _running_in(quarter: Any) -> str:
+    """Jobs that ran in a quarter, whenever they were submitted."""
+    found = QUARTER.fullmatch(str(quarter))
+    if not found:
+        return "started_at IS NOT NULL"
+    since, until = _span(int(found[1]), int(found[2]))
+    return f"started_at < '{until}' AND (ended_at IS NULL OR ended_at > '{since}')"
+
+
+def _span(year: int, quarter: int) -> tuple[str, str]:
+    """The first day of a quarter and of the next one."""
+    since = f"{year}-{quarter * 3 - 2:02}-01"
+    return since, f"{year + quarter // 4}-{quarter * 3 % 12 + 1:02}-01"
+
+
 def _of_quarter(meaning: str, value: Any) -> str | None:
     if meaning == "submitted":
         return equals("quarter", value)
@@ -60,9 +77,7 @@ def _of_quarter(meaning: str, value: Any) -> str | None:
         found = QUARTER.fullmatch(str(value))
         if value is None or not found:
             return "ended_at IS NULL"
-        year, quarter = int(found[1]), int(found[2])
-        since = f"{year}-{quarter * 3 - 2:02}-01"
-        until = f"{year + quarter // 4}-{quarter * 3 % 12 + 1:02}-01"
+        since, until = _span(int(found[1]), int(found[2]))
         return f"ended_at >= '{since}' AND ended_at < '{until}'"
     # a name with a wildcard of LIKE in it cannot be asked for
     return None if re.search(r"[%_\\]", str(value)) else f"job_id LIKE {_quoted(f'{value}/%')}"

@@ -8,7 +8,7 @@ from hakaru.figures import _labels as labels
 from hakaru.figures import _parts as parts
 from hakaru.figures._base import Drawn, kind
 from hakaru.figures._frame import Frame
-from hakaru.figures.theme import Theme
+from hakaru.figures.theme import PALETTE, Theme
 
 MAX_BARS = 40
 LYING_FROM = 13  # more names than stand beside one another: the bars lie
@@ -60,7 +60,7 @@ def _series(frame: Frame, theme: Theme, key: str, keys: list[Any]) -> list[dict[
         rows = {row[key]: row for row in frame.of_group(group)}
         for measure in measures:
             name = frame.label(measure) if len(measures) > 1 else frame.name(group)
-            colour = theme.colour("measure", measure) if len(measures) > 1 else colours[group]
+            colour = PALETTE[measures.index(measure)] if len(measures) > 1 else colours[group]
             items = [_item(frame, theme, rows.get(each), key, measure) for each in keys]
             listed.append(_one(theme, name, colour, items, len(keys) * len(frame.groups)))
     return listed

@@ -36,7 +36,7 @@ def box(frame: Frame, theme: Theme) -> Drawn:
                 "name": "Request accuracy",
                 "boxWidth": [8, WIDTH_PX],
                 "itemStyle": {"color": "none", "borderWidth": 1.5},
-                "data": [_box(frame, row, keys, colours) for row in rows],
+                "data": [_box(frame, theme, row, keys, colours) for row in rows],
             },
             _marks("Median", "rect", [WIDTH_PX, 4], ORANGE, rows, "median"),
             _marks("Mean", "triangle", 11, GREEN, rows, "mean"),
@@ -60,10 +60,10 @@ def _axis_name(frame: Frame, keys: list[str]) -> str:
 
 
 def _box(
-    frame: Frame, row: dict[str, Any], keys: list[str], colours: dict[Any, str]
+    frame: Frame, theme: Theme, row: dict[str, Any], keys: list[str], colours: dict[Any, str]
 ) -> dict[str, Any]:
     own = [key for key in keys if key != frame.group]
-    colour = colours[row[frame.group]] if frame.group else next(iter(colours.values()))
+    colour = colours[row[frame.group]] if frame.group else theme.text
     five = [labels.number(row[each]) for each in FIVE]
     return frame.item(five, frame.where(row, *own), itemStyle={"borderColor": colour})
 

@@ -13,6 +13,7 @@ from hakaru.figures._frame import Frame
 from hakaru.figures.theme import SYMBOLS, Theme
 
 EDGE = "_from_h"
+PLOT_PX = (800, 330)
 
 
 @kind("density")
@@ -42,7 +43,7 @@ def _cells(
         "type": "scatter",
         "name": frame.name(group),
         "symbol": "rect" if frame.group is None else SYMBOLS[at % len(SYMBOLS)],
-        "symbolSize": 12,
+        "symbolSize": _cell_px(frame, axes),
         "encode": {"x": 0, "y": 1, "tooltip": [0, 1, 2]},
         "dimensions": [*(frame.label(f"{each}_h") for each in axes), frame.label(frame.measure)],
         "data": [_cell(frame, row, axes) for row in frame.of_group(group)],
@@ -50,6 +51,18 @@ def _cells(
     if frame.group is None:
         return series
     return series | {"color": frame.colours(theme)[group], "itemStyle": {"opacity": 0.6}}
+
+
+def _cell_px(frame: Frame, axes: tuple[str, str]) -> list[int]:
+    """As large as a cell on a page of ordinary width, less a gap."""
+    row = frame.rows[0]
+    sides = []
+    for axis, px in zip(axes, PLOT_PX, strict=True):
+        bounds = _bounds(frame, axis)
+        cell = math.log(row[f"{axis}_to_h"] / row[f"{axis}_from_h"])
+        cells = math.log(bounds["max"] / bounds["min"]) / cell
+        sides.append(min(16, max(3, int(px / cells) - 1)))
+    return sides
 
 
 def _cell(frame: Frame, row: dict[str, Any], axes: tuple[str, str]) -> dict[str, Any]:
@@ -111,6 +124,7 @@ def _scale(frame: Frame, theme: Theme) -> dict[str, Any]:
         "type": "piecewise",
         "dimension": 2,
         "pieces": pieces,
+        "showLabel": True,
         "orient": "horizontal",
         "left": "center",
         "top": 0,

@@ -15,30 +15,73 @@ from hakaru.figures.theme import PALETTE, Theme
 AXES = (
     ("num_nodes", "num_nodes", 1, 1.0),
     ("num_pes", "num_pes", 1, 1.0),
-    ("wait_h", "wait_s", 3600, 1 / 3600),
-    ("run_h", "run_s", 3600, 1 / 3600),
+    ("wait_h", "wait_s", 3600, 0.001),
+    ("run_h", "run_s", 3600, 0.001),
     ("utilization", "utilization", 1, None),
     ("memory_use", "memory_use", 1, None),
 )
-ONE_SECOND = "waits and runs under a second are drawn at one second"
+AT_THE_FOOT = "waits and runs under 0.001 h (3.6 s) are drawn at 0.001 h"
 MAX_APPLICATIONS = 12
+MAX_PANELS, MAX_LINES = 4, 1500
+TOP_PX, PANEL_PX = 40, 400
 
 
 @kind("parallel-coordinates")
 def parallel_coordinates(frame: Frame, theme: Theme) -> Drawn:
-    """Coloured by the number of nodes; what is not known of any job has no axis."""
+    """Coloured by the number of nodes, a panel for each group; what is not known of any job has no axis."""
+    groups = frame.groups[:MAX_PANELS]
     axes = [axis for axis in AXES if _is_known(frame, axis[0])]
     applications = _applications(frame)
-    series = _strata(frame, theme, axes, applications)
+    series = [
+        line
+        for at, group in enumerate(groups)
+        for line in _strata(
+            theme, _thinned(frame.of_group(group), len(groups)), axes, applications, at
+        )
+    ]
+    names = {each["name"]: each["colour_of"] for each in series}
     option = {
-        "legend": parts.legend(theme, [each["name"] for each in series], show=True),
+        "legend": parts.legend(theme, sorted(names, key=lambda each: names[each]), show=True),
+        "title": [
+            _title(frame, theme, at, group) for at, group in enumerate(groups) if frame.group
+        ],
         "tooltip": {"trigger": "item"},
-        "parallel": {"left": 60, "right": 90 if applications else 60, "top": 72, "bottom": 36},
-        "parallelAxis": [_axis(frame, theme, at, axis) for at, axis in enumerate(axes)]
-        + [_names_axis(frame, theme, len(axes), each) for each in [applications] if each],
+        "parallel": [_panel(at, bool(applications)) for at in range(len(groups))],
+        "parallelAxis": [
+            axis | {"parallelIndex": at}
+            for at in range(len(groups))
+            for axis in _all_axes(frame, theme, axes, applications)
+        ],
         "series": series,
     }
-    return Drawn(option, 460, _notes(frame))
+    return Drawn(option, TOP_PX + PANEL_PX * len(groups), _notes(frame, groups))
+
+
+def _panel(at: int, has_names: bool) -> dict[str, Any]:
+    top = TOP_PX + PANEL_PX * at + 40
+    return {"left": 60, "right": 110 if has_names else 64, "top": top, "height": PANEL_PX - 90}
+
+
+def _title(frame: Frame, theme: Theme, at: int, group: Any) -> dict[str, Any]:
+    style = {"color": theme.text, "fontSize": theme.size, "fontWeight": "bold"}
+    return {
+        "text": frame.name(group),
+        "left": 8,
+        "top": TOP_PX + PANEL_PX * at - 8,
+        "textStyle": style,
+    }
+
+
+def _thinned(rows: list[dict[str, Any]], num_panels: int) -> list[dict[str, Any]]:
+    """Every so many of the sample, stratum by stratum, where several panels share the screen."""
+    return rows[:: -(-len(rows) * num_panels // MAX_LINES) or 1]
+
+
+def _all_axes(
+    frame: Frame, theme: Theme, axes: list[Any], applications: list[str]
+) -> list[dict[str, Any]]:
+    listed = [_axis(frame, theme, at, axis) for at, axis in enumerate(axes)]
+    return listed + [_names_axis(frame, theme, len(axes), each) for each in [applications] if each]
 
 
 def _is_known(frame: Frame, column: str) -> bool:
@@ -85,39 +128,48 @@ def _names_axis(frame: Frame, theme: Theme, at: int, names: list[str]) -> dict[s
 
 def _upright(theme: Theme, axis: dict[str, Any]) -> dict[str, Any]:
     brush = {"width": 18, "borderColor": theme.text, "color": theme.text, "opacity": 0.2}
-    return axis | {"nameLocation": "end", "nameGap": 14, "areaSelectStyle": brush}
+    label = axis["axisLabel"] | {
+        "color": theme.text,
+        "backgroundColor": theme.background,
+        "padding": 2,
+    }
+    return axis | {
+        "nameLocation": "end",
+        "nameGap": 14,
+        "areaSelectStyle": brush,
+        "axisLabel": label,
+        "axisLine": {"lineStyle": {"color": theme.text, "width": 1.5}},
+    }
 
 
 def _strata(
-    frame: Frame, theme: Theme, axes: list[Any], applications: list[str]
+    theme: Theme, rows: list[dict[str, Any]], axes: list[Any], applications: list[str], at: int
 ) -> list[dict[str, Any]]:
     """A series for each number of nodes, from the smallest jobs to the largest, which lie on top."""
     strata: dict[int, list[dict[str, Any]]] = {}
-    for row in frame.rows:
+    for row in rows:
         strata.setdefault((row["num_nodes"] - 1).bit_length(), []).append(row)
-    opacity = min(0.6, max(0.15, 150 / len(frame.rows)))
     return [
         {
             "type": "parallel",
+            "parallelIndex": at,
             "name": _nodes(power),
+            "colour_of": power,
             "color": PALETTE[power % len(PALETTE)],
-            "smooth": False,
             "lineStyle": {
                 "width": 1,
                 "color": PALETTE[power % len(PALETTE)],
-                "opacity": round(opacity if power == 0 else 0.6, 2),
+                "opacity": round(min(0.6, max(0.15, 60 / len(strata[power]))), 2),
             },
             "inactiveOpacity": 0.03,
             "activeOpacity": 0.9,
-            "data": [_line(frame, row, axes, applications) for row in strata[power]],
+            "data": [_line(row, axes, applications) for row in strata[power]],
         }
         for power in sorted(strata)
     ]
 
 
-def _line(
-    frame: Frame, row: dict[str, Any], axes: list[Any], applications: list[str]
-) -> dict[str, Any]:
+def _line(row: dict[str, Any], axes: list[Any], applications: list[str]) -> dict[str, Any]:
     values: list[Any] = [
         labels.number(max(row[column], least) if least else row[column], column)
         for column, _, _, least in axes
@@ -127,7 +179,8 @@ def _line(
         values.append(applications.index(application) if application in applications else None)
     jobs = [where.equals(each, row[each]) for each in ("cluster", "job_id")]
     moment = f"submitted_at = '{row['submitted_at'].isoformat()}'"
-    return frame.item(values, where.conjunction([*jobs, moment]), name=str(row["job_id"]))
+    text = where.conjunction([*jobs, moment])
+    return {"value": values, "where": text, "name": str(row["job_id"])}
 
 
 def _nodes(power: int) -> str:
@@ -143,7 +196,12 @@ def _next_power(value: float, base: int) -> float:
     return power
 
 
-def _notes(frame: Frame) -> tuple[str, ...]:
-    sizes = {(row[frame.group] if frame.group else "", row["num_like_it"]) for row in frame.rows}
-    text = f"a sample of {len(frame.rows):,} jobs, stratified by number of nodes"
-    return (f"{text} ({len(sizes)} strata)", ONE_SECOND)
+def _notes(frame: Frame, groups: tuple[Any, ...]) -> tuple[str, ...]:
+    drawn = sum(len(_thinned(frame.of_group(group), len(groups))) for group in groups)
+    notes = [
+        f"a sample of {drawn:,} jobs, drawn at random within each number of nodes",
+        AT_THE_FOOT,
+    ]
+    if len(groups) < len(frame.groups):
+        notes.append(f"drawn: the first {len(groups)} of these groups")
+    return tuple(notes)

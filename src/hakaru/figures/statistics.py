@@ -13,7 +13,7 @@ from hakaru.figures.theme import BROWN, GREEN, GREY, ORANGE, ROSE, SKY, VIOLET, 
 # a statistic: what it is called, its symbol, its size and its colour, in print as well
 MARKS: dict[str, tuple[str, str, Any, str]] = {
     "mean": ("Mean", "triangle", 13, GREEN),
-    "p25": ("25 %", "arrow", 11, SKY),
+    "p25": ("25 %", "roundRect", 9, SKY),
     "median": ("Median", "rect", [5, 20], ORANGE),
     "p75": ("75 %", "diamond", 12, SKY),
     "p90": ("90 %", "circle", 10, VIOLET),
@@ -29,7 +29,7 @@ RANGE_NAMES = {
     ("median", "max"): "Median to most",
 }
 UNITS = ("_h", "_s", "")
-LEAST = {"_h": 1 / 3600, "_s": 1.0}
+LEAST = {"_h": 0.001, "_s": 1.0}
 ROW_PX, MAX_ROWS = 46, 24
 
 
@@ -69,7 +69,7 @@ def _name(frame: Frame, row: dict[str, Any]) -> str:
 
 def _values(frame: Frame, theme: Theme, unit: str) -> dict[str, Any]:
     if unit in LEAST:
-        return parts.log_axis(theme, _axis_name(frame, unit), min=round(LEAST[unit], 8))
+        return parts.log_axis(theme, _axis_name(frame, unit))
     return parts.value_axis(theme, _axis_name(frame, unit))
 
 
@@ -141,5 +141,5 @@ def _notes(frame: Frame, rows: list[dict[str, Any]], unit: str) -> tuple[str, ..
     below = LEAST.get(unit)
     shown = [f"{each}{unit}" for each in MARKS if f"{each}{unit}" in frame.columns]
     if below and any(row[each] is not None and row[each] < below for row in rows for each in shown):
-        notes.append("less than a second is drawn at one second")
+        notes.append(f"less than {below:g} {unit[1:]} is drawn there")
     return tuple(notes)

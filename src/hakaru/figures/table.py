@@ -9,15 +9,15 @@ from hakaru.figures._base import Drawn, kind
 from hakaru.figures._frame import Frame
 from hakaru.figures.theme import Theme
 
-MAX_ROWS = 24
-ROW_PX = 28
+MAX_ROWS, MAX_COLUMNS = 24, 10
+ROW_PX, FIRST_PX = 28, 130
 
 
 @kind("table")
 def table(frame: Frame, theme: Theme) -> Drawn:
     """The first rows as they are, units in the head."""
     rows = frame.rows[:MAX_ROWS]
-    columns = frame.columns
+    columns = frame.columns[:MAX_COLUMNS]
     cells = [
         {"coord": [column, at], "value": labels.text(name, row[name])}
         for at, row in enumerate(rows)
@@ -31,7 +31,10 @@ def table(frame: Frame, theme: Theme) -> Drawn:
             "top": 8,
             "height": ROW_PX * (len(rows) + 2),
             "x": {
-                "data": [{"value": frame.label(name)} for name in columns],
+                "data": [
+                    {"value": frame.label(name)} | ({} if at else {"size": FIRST_PX})
+                    for at, name in enumerate(columns)
+                ],
                 "levelSize": 2 * ROW_PX,
                 "label": head | {"overflow": "break"},
                 "itemStyle": _cell(theme),
@@ -55,5 +58,10 @@ def _cell(theme: Theme) -> dict[str, Any]:
 
 
 def _notes(frame: Frame) -> tuple[str, ...]:
-    total = len(frame.rows)
-    return (f"drawn: the first {MAX_ROWS} of {total:,} rows",) if total > MAX_ROWS else ()
+    cuts = [
+        (MAX_ROWS, len(frame.rows), "rows"),
+        (MAX_COLUMNS, len(frame.columns), "columns"),
+    ]
+    return tuple(
+        f"drawn: the first {most} of {total:,} {what}" for most, total, what in cuts if total > most
+    )

@@ -102,4 +102,4 @@ DARK = Theme(
 
 
 def _place(name: str) -> int:
-    return zlib.crc32(name.encode()) % len(PALETTE)
+    return zlib.crc32(f"hue:{name}".encode()) % len(PALETTE)

@@ -63,8 +63,8 @@ def _steps(frame: Frame, group: Any, level: str, at: int, colour: str) -> dict[s
 
 
 def _point(frame: Frame, row: dict[str, Any], level: str) -> dict[str, Any]:
-    """The queue's points carry no filter of their own: it would be the same as that of the busy ones."""
-    jobs = _present(frame, row) if level == LEVELS[0] else None
+    """Only one level of an ungrouped figure carries the bins' filters: they are long, and all the same."""
+    jobs = _present(frame, row) if level == LEVELS[0] and frame.group is None else None
     return frame.item([_ms(row["since_at"]), labels.number(row[level])], jobs)
 
 
@@ -72,8 +72,7 @@ def _present(frame: Frame, row: dict[str, Any]) -> str | None:
     """Jobs that were submitted before the bin's end and had not ended before it began."""
     since, until = (f"{row[each]:%Y-%m-%dT%H:%M:%SZ}" for each in ("since_at", "until_at"))
     here = f"submitted_at < '{until}' AND (ended_at IS NULL OR ended_at > '{since}')"
-    own = [where.equals(frame.by, row[frame.group])] if frame.group else []
-    return where.conjunction([here, *own, *where.of_rules(frame.result)])
+    return where.conjunction([here, *where.of_rules(frame.result)])
 
 
 def _last(rows: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:
