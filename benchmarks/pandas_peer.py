@@ -342,3 +342,43 @@ def utilisation(log: Log) -> pd.DataFrame:
     table = levels(jobs, edges)
     table["busy_pe_hours"] = table["num_pes_busy"] * np.diff(edges) / 3600
     return table
+
+
+@peer("arrivals-by-week")
+def arrivals_by_week(log: Log) -> pd.DataFrame:
+    local = log.jobs("local")["local"]
+    days = pd.date_range(local.min().normalize(), local.max().normalize())
+    counts = pd.crosstab(local.dt.weekday, local.dt.hour)
+    return counts.div(pd.Series(days.weekday).value_counts(), axis=0)
+
+
+@peer("job-shapes")
+def job_shapes(log: Log) -> pd.DataFrame:
+    jobs = log.jobs("num_nodes", "num_gpus", "wait_s", "run_s")
+    strata = jobs.groupby(np.ceil(np.log2(jobs["num_nodes"])).astype(int))
+    sizes = strata.size()
+    part = np.minimum(sizes, 1000 // len(sizes))
+    left = sizes - part
+    quota = part + (1000 - part.sum()) * left // max(left.sum(), 1)
+    return pd.concat([stratum.sample(quota[n], random_state=1) for n, stratum in strata])
+
+
+@peer("walltime-by-application")
+def walltime_by_application(log: Log) -> pd.DataFrame:
+    """AAIC's log names no application, so that there is nothing to divide by."""
+    jobs = log.jobs("run_s").assign(application=None).dropna(subset="application")
+    step = np.ceil(np.log10(jobs["run_s"].clip(lower=1)) * 20).astype(int)
+    counts = pd.crosstab(step, jobs["application"])
+    return counts.cumsum() / counts.sum()
+
+
+@peer("request-vs-run")
+def request_vs_run(log: Log) -> pd.DataFrame:
+    jobs = long_enough(log.jobs("run_s", "requested_s", "pe_hours"))
+    jobs = jobs[jobs["requested_s"] > 0]
+    requested, run = (
+        np.ceil(np.log10(jobs[name].clip(lower=1)) * 8).astype(int)
+        for name in ("requested_s", "run_s")
+    )
+    cells = jobs.groupby([requested, run])["pe_hours"].agg(["size", "sum"])
+    return cells.assign(share=cells["size"] / cells["size"].sum())

@@ -1,14 +1,16 @@
-"""`hakaru show ID`: one analysis, as a table or a file."""
+"""`hakaru show ID`: one analysis, as a table, a file or a figure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hakaru.cli._options import Data, data_options, engine_option, open_lake, parse_params
-from hakaru.cli._output import choose_format
+from hakaru.cli._output import choose_format, writing
 from hakaru.cli._render import FORMATS, write_result
 from hakaru.cli._selection import (
     check_clusters,
@@ -27,6 +29,7 @@ Examples:
   hakaru show walltime --from my.swf.gz --by queue --since 2018-04-01
   hakaru show states --by user --top 10 --weight gpu-hours
   hakaru show waits --cluster mine -o waits.csv
+  hakaru show walltime-cdf --by queue --figure walltime.html
 """
 
 
@@ -65,6 +68,12 @@ def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> lis
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."
 )
+@click.option(
+    "--figure",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw it: .html, or .png, .svg, .pdf through the system's Chromium.",
+)
 @engine_option
 def command(
     id: str,
@@ -73,6 +82,7 @@ def command(
     params: tuple[str, ...],
     output_format: str | None,
     output: Path | None,
+    figure: Path | None,
     engine: str,
     **selection: Any,
 ) -> None:
@@ -88,12 +98,26 @@ def command(
         check_clusters(session, chosen.clusters)
         result = session.run(analysis, chosen, **parse_params(params))
         more = [*_why_empty(session, result), *notes_on_users(session, result)]
+        units = {session.unit(name) for name in result.selection.clusters}
     _refuse_its_own_group(result)
     result = in_order(result)
     if top is not None:
         result, rest = largest(result, top)
         more += rest
-    write_result(result, format, output, more)
+    if figure is not None:
+        _draw(result, figure, units, more)
+    if figure is None or output is not None:
+        write_result(result, format, output, more)
+
+
+def _draw(result: Result, path: Path, units: set[str], more: Sequence[str]) -> None:
+    from hakaru.figures import draw, save
+
+    drawn = draw(result, unit="cpu" if units == {"cpu"} else "gpu")
+    drawn = replace(drawn, notes=(*drawn.notes, *(line.strip() for line in more)))
+    with writing(path):
+        save(drawn, path)
+    click.echo(f"wrote {path}", err=True)
 
 
 def _why_empty(session: Session, result: Result) -> list[str]:

@@ -8,32 +8,33 @@ from typing import Any
 
 from hakaru.figures.theme import Theme
 
-TOP, GAP, LEFT, RIGHT = 56, 84, 84, 28
+TOP, GAP = 56, 84
 PANEL = 190
 
 
 @dataclass(frozen=True)
 class Panels:
-    """Grids in pixels from the top and in percent from the left, and the height of them all."""
+    """Grids in pixels from the top, and the height of them all; several columns share the width."""
 
     grids: list[dict[str, Any]]
     height: int
 
 
-def lay(num: int, columns: int = 1, height: int = PANEL) -> Panels:
+def lay(num: int, columns: int = 1, top: int = TOP) -> Panels:
     columns = min(columns, num)
-    rows = -(-num // columns)
-    width = 100 / columns
     grids = [
-        {
-            "left": f"{width * (at % columns) + 9 / columns:g}%",
-            "width": f"{width - 12 / columns:g}%",
-            "top": TOP + at // columns * (height + GAP),
-            "height": height,
-        }
+        {"top": top + at // columns * (PANEL + GAP), "height": PANEL}
+        | _across(at % columns, columns)
         for at in range(num)
     ]
-    return Panels(grids, TOP + rows * (height + GAP))
+    return Panels(grids, top + -(-num // columns) * (PANEL + GAP))
+
+
+def _across(column: int, columns: int) -> dict[str, Any]:
+    if columns == 1:
+        return {"left": 84, "right": 28}
+    width = 100 / columns
+    return {"left": f"{width * column + 9:g}%", "width": f"{width - 11:g}%"}
 
 
 def titles(theme: Theme, panels: Panels, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -77,6 +77,7 @@ def _marks(
         "symbol": symbol,
         "symbolSize": size,
         "color": colour,
+        "itemStyle": {"opacity": 1},
         "z": 5,
         "data": [labels.number(row[column]) for row in rows],
     }

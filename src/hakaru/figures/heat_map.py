@@ -18,7 +18,7 @@ DOWN, ACROSS, VALUE = "weekday", "hour", "mean"
 def heat_map(frame: Frame, theme: Theme) -> Drawn:
     """One panel or, where grouped, one for each group, all on one scale of colours."""
     num = len(frame.groups)
-    laid = panels.lay(num, columns=1 if num == 1 else 2)
+    laid = panels.lay(num, columns=1 if num == 1 else 2, top=56 if num == 1 else 88)
     across = [frame.key_name(ACROSS, each) for each in frame.keys(ACROSS)]
     down = [frame.key_name(DOWN, each) for each in frame.keys(DOWN)]
     titles = [frame.name(group) if frame.group else "" for group in frame.groups]
@@ -36,7 +36,7 @@ def heat_map(frame: Frame, theme: Theme) -> Drawn:
         ],
         "series": [_cells(frame, theme, group, at) for at, group in enumerate(frame.groups)],
     }
-    return Drawn(option, laid.height + 20)
+    return Drawn(option, laid.height)
 
 
 def _cells(frame: Frame, theme: Theme, group: Any, at: int) -> dict[str, Any]:

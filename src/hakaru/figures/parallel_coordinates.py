@@ -58,8 +58,8 @@ def parallel_coordinates(frame: Frame, theme: Theme) -> Drawn:
 
 
 def _panel(at: int, has_names: bool) -> dict[str, Any]:
-    top = TOP_PX + PANEL_PX * at + 40
-    return {"left": 60, "right": 110 if has_names else 64, "top": top, "height": PANEL_PX - 90}
+    top = TOP_PX + PANEL_PX * at + 48
+    return {"left": 60, "right": 110 if has_names else 64, "top": top, "height": PANEL_PX - 96}
 
 
 def _title(frame: Frame, theme: Theme, at: int, group: Any) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _strata(
             "lineStyle": {
                 "width": 1,
                 "color": PALETTE[power % len(PALETTE)],
-                "opacity": round(min(0.6, max(0.15, 60 / len(strata[power]))), 2),
+                "opacity": round(min(0.6, max(0.3, 60 / len(strata[power]))), 2),
             },
             "inactiveOpacity": 0.03,
             "activeOpacity": 0.9,

@@ -37,19 +37,20 @@ ROW_PX, MAX_ROWS = 46, 24
 def statistics(frame: Frame, theme: Theme) -> Drawn:
     """A line a row: its range as a bar, a mark for each statistic; times on a logarithmic axis."""
     unit = next(each for each in UNITS if f"mean{each}" in frame.columns)
-    rows = frame.rows[:MAX_ROWS]
+    told = [row for row in frame.rows if row[f"mean{unit}"] is not None] or frame.rows
+    rows = told[:MAX_ROWS]
     names = [_name(frame, row) for row in rows]
     ends = _ends(frame, unit)
     series = [_range(rows, unit, ends)] if ends else []
     series += [_marks(rows, each, unit) for each in MARKS if f"{each}{unit}" in frame.columns]
     category = parts.category_axis(theme, "", names, inverse=True)
     option = {
-        "grid": parts.grid(left=200, right=40),
+        "grid": parts.grid(left=236, right=40),
         "legend": parts.legend(theme, [each["name"] for each in series], show=True),
         "tooltip": {"trigger": "item"},
         "xAxis": _values(frame, theme, unit),
         "yAxis": category
-        | {"axisLabel": category["axisLabel"] | {"width": 180, "overflow": "break"}},
+        | {"axisLabel": category["axisLabel"] | {"width": 220, "overflow": "break"}},
         "series": series,
     }
     return Drawn(option, 130 + ROW_PX * len(rows), _notes(frame, rows, unit))
@@ -114,6 +115,7 @@ def _marks(rows: list[dict[str, Any]], statistic: str, unit: str) -> dict[str, A
         "symbol": symbol,
         "symbolSize": size,
         "color": colour,
+        "itemStyle": {"opacity": 1},
         "z": 5,
         "data": [
             {
@@ -136,7 +138,10 @@ def _drawn(value: float | None, unit: str) -> float | int | None:
 
 def _notes(frame: Frame, rows: list[dict[str, Any]], unit: str) -> tuple[str, ...]:
     notes = [f"{_name(frame, row)}: {row['reading']}" for row in rows if "reading" in row]
-    if len(rows) < len(frame.rows):
+    silent = [_name(frame, row) for row in frame.rows if row[f"mean{unit}"] is None]
+    if silent:
+        notes.append(f"nothing is known of: {'; '.join(silent)}")
+    if len(rows) + len(silent) < len(frame.rows):
         notes.append(f"drawn: the first {len(rows)} of {len(frame.rows):,} rows")
     below = LEAST.get(unit)
     shown = [f"{each}{unit}" for each in MARKS if f"{each}{unit}" in frame.columns]
