@@ -1,0 +1,11 @@
+"""The report: one self-contained HTML file that needs no network to be read, and prints to a clean PDF.
+
+`tell(session, selection, ...)` gathers a `Story` (the paper's order: the machine and the log, what stands
+out, every figure with the published clusters beside it, data quality, how each number was made), and
+`to_html(story)` makes the page of it.
+"""
+
+from hakaru.report._page import to_html
+from hakaru.report._story import Story, tell
+
+__all__ = ["Story", "tell", "to_html"]

@@ -1,0 +1,81 @@
+"""The page of a story: Jinja fills the template, ECharts and the options are written into it once.
+
+Nothing of the data can leave its place: the template escapes texts, options are JSON in which no `<` is
+left, and the Content-Security-Policy lets only the scripts run whose hashes it names, and loads nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from hakaru.assets import script
+from hakaru.report._view import view_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from hakaru.report._story import Story
+
+
+def to_html(story: Story) -> str:
+    """The report as one HTML document."""
+    style, chart = _file("style.css"), _file("figures.js")
+    echarts = script("echarts").strip()
+    environment = _environment()
+    return environment.get_template("report.html").render(
+        **view_of(story),
+        style=style,
+        echarts=echarts,
+        figures_script=chart,
+        policy=_policy(style, [echarts, chart]),
+    )
+
+
+def embedded(option: object) -> str:
+    """JSON that cannot end the script element that holds it, nor be read as markup."""
+    text = json.dumps(option, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _policy(style: str, scripts: list[str]) -> str:
+    allowed = " ".join(f"'{_hash(text)}'" for text in scripts)
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return "sha256-" + base64.b64encode(digest).decode("ascii")
+
+
+def _file(name: str) -> str:
+    return (files("hakaru.report") / "templates" / name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FunctionLoader(_file),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+    def json_filter(option: Any) -> Markup:
+        return Markup(embedded(option))  # every < > & is escaped
+
+    environment.filters["embedded"] = json_filter
+    # our own files and ECharts: the policy names their hashes
+    environment.filters["trusted"] = Markup
+    return environment

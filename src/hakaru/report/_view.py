@@ -1,0 +1,279 @@
+"""A story in the words of its language: the plain texts and rows that the template puts into place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hakaru.report._beside import citations, compared_view, published_view
+from hakaru.schema import JOBS
+from hakaru.texts import Language
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Result
+    from hakaru.figures import Figure
+    from hakaru.report._story import Part, Story
+
+MAX_ROWS = 48
+WIDE = 8  # columns, beyond which print needs a smaller type
+RAN = re.compile(r"that ran for at least ([0-9.e+]+) s")
+ARE = "that are "
+WORDS = ("parallelism", "class", "state", "fate", "coefficient", "reading", "part", "submissions")
+
+
+def view_of(story: Story) -> dict[str, Any]:
+    words = story.words
+    machine = published_view(story, "")  # first, as citations are numbered in the order of reading
+    figures = [_figure(story, part) for part in story.parts]
+    compared = compared_view(story)
+    return {
+        "say": lambda key, **values: words.say("report", key, **values),
+        "lang": words.code,
+        "title": words.say("report", "title", cluster=story.cluster),
+        "subtitle": _subtitle(story),
+        "synthetic": story.synthetic,
+        "machine": _machine(story),
+        "machine_published": machine,
+        "findings": story.findings,
+        "figures": figures,
+        "compared": compared,
+        "contrasts": story.contrasts,
+        "quality": _quality(story),
+        "made": [_made(words, part.result) for part in story.parts],
+        "made_by": _made_by(story),
+        "citations": citations(story),  # last, when all figures have been cited
+    }
+
+
+def rule_text(words: Language, rule: str) -> str:
+    """A rule in the language; the two that carry a value have a pattern."""
+    if words.code == "en":
+        return rule
+    if found := RAN.fullmatch(rule):
+        return words.texts["rule"]["that ran for at least"].format(seconds=found[1])
+    if rule.startswith(ARE):
+        states = [words.told("word", s, s) for s in rule.removeprefix(ARE).split(" or ")]
+        return words.texts["rule"]["that are"].format(states=words.listed(states))
+    return words.told("rule", rule, rule)
+
+
+def title_of(words: Language, result: Result) -> str:
+    return words.told("title", result.analysis.id, result.analysis.title)
+
+
+def _subtitle(story: Story) -> str:
+    log, words = story.log, story.words
+    if log.since is None or log.until is None:
+        return words.say("report", "used_none", num_selected="0")
+    return words.say(
+        "report",
+        "subtitle",
+        since=f"{log.since:%Y-%m-%d}",
+        until=f"{log.until:%Y-%m-%d}",
+        num_jobs=words.number(log.num_jobs),
+    )
+
+
+def _machine(story: Story) -> list[tuple[str, str]]:
+    """What the machine is and what the log holds, as pairs of a term and what stands beside it."""
+    words, log = story.words, story.log
+    site = story.session.settings.cluster(story.cluster)
+    per_node = site.gpus_per_node if words.unit == "gpu" else site.cpus_per_node
+    unknown = words.say("report", "unknown")
+    period = f"{log.since:%Y-%m-%d %H:%M} – {log.until:%Y-%m-%d %H:%M}" if log.since else unknown
+    people = words.say("report", "not_counted")
+    pairs = {
+        "cluster": story.cluster,
+        "period": period,
+        "zone": site.zone,
+        "jobs": words.number(log.num_jobs),
+        "users": people if log.num_users is None else words.number(log.num_users),
+        "accounts": people if log.num_accounts is None else words.number(log.num_accounts),
+        "pe_hours": unknown if log.pe_hours is None else words.number(log.pe_hours),
+        "nodes": _nodes(story) or unknown,
+        "pes_per_node": unknown if per_node is None else words.number(per_node),
+        "read_from": _sources(story) or unknown,
+    }
+    filters = _filters(story)
+    return [
+        *((words.say("report", key), text) for key, text in pairs.items()),
+        *([(words.say("report", "filters"), filters)] if filters else []),
+    ]
+
+
+def _nodes(story: Story) -> str:
+    words = story.words
+    spans = story.session.settings.cluster(story.cluster).nodes
+    return words.listed(
+        [
+            words.say("report", "nodes_since", count=span.count, since=f"{span.since:%Y-%m-%d}")
+            if span.since
+            else words.number(span.count)
+            for span in spans
+        ]
+    )
+
+
+def _sources(story: Story) -> str:
+    by_source: dict[str, dict[str, None]] = {}
+    for row in story.quality.ingests:
+        by_source.setdefault(row["source"], {}).update(dict.fromkeys(row["files"]))
+    return "; ".join(
+        story.words.say("report", "source_files", source=source, files=", ".join(names))
+        if names
+        else source
+        for source, names in by_source.items()
+    )
+
+
+def _filters(story: Story) -> str:
+    """The selection as one would type it."""
+    chosen = story.selection
+    parts = {
+        "--since": chosen.since,
+        "--until": chosen.until,
+        "--where": chosen.where,
+        "--min-run": None if chosen.min_run_s is None else f"{chosen.min_run_s:g}",
+        "--state": ", ".join(chosen.states) or None,
+    }
+    return "  ".join(f"{name} {text}" for name, text in parts.items() if text is not None)
+
+
+def _figure(story: Story, part: Part) -> dict[str, Any]:
+    words, analysis = story.words, part.result.analysis
+    return {
+        "id": analysis.id,
+        "title": title_of(words, part.result),
+        "question": words.told("question", analysis.id, analysis.answers),
+        "reproduces": analysis.reproduces,
+        "kind": part.figure.kind,
+        "height": part.figure.height,
+        "option": None if part.figure.kind == "table" else _option(part.figure),
+        "notes": [*_notes(words, part.result), *_own_notes(part), *part.more],
+        "table": _table(words, part.result),
+        "published": published_view(story, analysis.id),
+    }
+
+
+def _option(figure: Figure) -> dict[str, Any]:
+    """Without the filters behind the items, as no click leads anywhere, and with tooltips that are drawn.
+
+    A tooltip of HTML would need style attributes, which the page's policy forbids.
+    """
+    option: dict[str, Any] = _without_where(figure.option)
+    return option | {"tooltip": option.get("tooltip", {}) | {"renderMode": "richText"}}
+
+
+def _without_where(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_where(each) for name, each in value.items() if name != "where"}
+    if isinstance(value, list | tuple):
+        return [_without_where(each) for each in value]
+    return value
+
+
+def _notes(words: Language, result: Result) -> list[str]:
+    """How many jobs it rests on, and who was left out."""
+    used, selected = words.number(result.num_used), words.number(result.num_selected)
+    if result.num_used == result.num_selected:
+        return [words.say("report", "used_all", num_selected=selected)]
+    key = "used" if result.num_used else "used_none"
+    values = {"num_selected": selected} | ({"num_used": used} if result.num_used else {})
+    left = [
+        words.say(
+            "report",
+            "left_out",
+            num_jobs=words.number(entry.num_jobs),
+            rule=rule_text(words, entry.rule),
+        )
+        for entry in result.left_out
+        if entry.num_jobs
+    ]
+    return [words.say("report", key, **values), *left]
+
+
+def _own_notes(part: Part) -> list[str]:
+    """What the figure says beyond the counts, such as the size of its sample."""
+    common = ("SYNTHETIC", "left out ", f"{', '.join(part.result.selection.clusters)}: ")
+    return [note for note in part.figure.notes if not note.startswith(common)]
+
+
+def _table(words: Language, result: Result) -> dict[str, Any]:
+    names = result.table.column_names
+    rows = result.table.slice(0, MAX_ROWS).to_pylist()
+    return {
+        "head": [words.column(name) for name in names],
+        "is_text": [str(result.table.schema.field(name).type) == "string" for name in names],
+        "rows": [[_cell(words, name, row[name]) for name in names] for row in rows],
+        "is_wide": len(names) > WIDE,
+        "num_more": max(result.table.num_rows - MAX_ROWS, 0),
+    }
+
+
+def _cell(words: Language, name: str, value: Any) -> str:
+    if isinstance(value, str) and (name in WORDS or (name == "quarter" and value == "all")):
+        return words.told("word", value, value)
+    if name == "holder" and isinstance(value, str):
+        return words.told("word", value, value)
+    return words.cell(name, value)
+
+
+def _quality(story: Story) -> dict[str, Any]:
+    words, quality = story.words, story.quality
+    titles = {part.result.analysis.id: title_of(words, part.result) for part in story.parts}
+    return {
+        "rejects": [
+            (each.reason, words.number(each.num_lines), f"{each.file}:{each.line}")
+            for each in quality.rejects
+        ],
+        "ingests": [_ingest(words, row) for row in quality.ingests],
+        "left_out": [
+            (
+                rule_text(words, each.rule),
+                words.number(each.num_jobs),
+                [(id, titles[id]) for id in each.analyses],
+            )
+            for each in sorted(quality.left_out, key=lambda each: -each.num_jobs)
+        ],
+        "coverage": [
+            (name, JOBS.column(name).meaning, words.share(share))
+            for name, share in quality.coverage.items()
+        ],
+    }
+
+
+def _ingest(words: Language, row: dict[str, Any]) -> Sequence[str]:
+    files = row["files"]
+    listed = (
+        words.say("report", "num_files", count=len(files)) if len(files) > 3 else ", ".join(files)
+    )
+    when = f"{row['ended_at']:%Y-%m-%d %H:%M}" if row["ended_at"] else "–"
+    counts = [row[name] for name in ("num_read", "num_new", "num_repeated", "num_rejected")]
+    return [when, row["source"], listed, *("–" if n is None else words.number(n) for n in counts)]
+
+
+def _made(words: Language, result: Result) -> dict[str, str]:
+    rules = [rule_text(words, entry.rule) for entry in result.left_out]
+    said = words.say("report", "only_jobs", rules="; ".join(rules)) if rules else ""
+    return {
+        "id": result.analysis.id,
+        "title": title_of(words, result),
+        "description": result.analysis.description,
+        "rules": said or words.say("report", "all_jobs"),
+        "sql": result.analysis.sql(**result.params),
+    }
+
+
+def _made_by(story: Story) -> str:
+    from importlib.metadata import version
+
+    spark = "spark" in type(story.session.engine).__name__.lower()
+    return story.words.say(
+        "report",
+        "made_by",
+        version=story.version,
+        engine="Spark" if spark else "DuckDB",
+        engine_version=version("pyspark" if spark else "duckdb"),
+        when=f"{story.made_at:%Y-%m-%d %H:%M}",
+    )
