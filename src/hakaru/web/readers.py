@@ -1,7 +1,8 @@
-"""The engine sessions that answer the web: few, with a limit of time and memory, on the newest commit.
+"""The engine sessions that answer the web: few, with a limit of time, on the newest commit.
 
 A session reads one snapshot. A reader that finds the lake changed opens its session anew; an ingest is
 never waited for. Where compaction has deleted a file under a snapshot, the question is asked again.
+All share the memory that `engine.memory` allows the process' one DuckDB.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +26,7 @@ from hakaru.engine.duckdb import DuckDBEngine
 from hakaru.errors import HakaruError, InterruptedQuery
 from hakaru.lake import Lake
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
-from hakaru.settings import FILE_NAME, MEMORY, Settings, load
+from hakaru.settings import FILE_NAME, Settings, load
 from hakaru.web.cache import Cache
 from hakaru.web.problems import Busy, TooSlow
 
@@ -36,8 +37,6 @@ T = TypeVar("T")
 Version = tuple[Any, ...]
 ATTEMPTS = 4
 INTERRUPT_EVERY_S = 0.05
-LEAST_MIB = 64
-UNITS_MIB = {"MB": 1e6 / 2**20, "GB": 1e9 / 2**20, "MiB": 1, "GiB": 1024}
 GONE = re.compile(r"No such file|cannot open file|No files found|does not exist", re.IGNORECASE)
 
 
@@ -170,17 +169,9 @@ class Readers:
         version = version_of(self.lake)  # before opening: what is read may be newer, never older
         if slot.session is None or slot.version != version:
             slot.close()
-            settings = load(self.lake.workspace, self.lake.facts())
-            shared = replace(settings.engine, memory=self._memory(settings))
-            slot.session = open_session(self.lake, settings=replace(settings, engine=shared))
+            slot.session = open_session(self.lake)
             slot.version = version
         return slot.session
-
-    def _memory(self, settings: Settings) -> str:
-        found = MEMORY.fullmatch(settings.engine.memory)
-        assert found is not None
-        whole = float(found.group(1)) * UNITS_MIB[found.group(2)]
-        return f"{max(LEAST_MIB, int(whole / self.num_sessions))}MiB"
 
     def _too_slow(self) -> TooSlow:
         return TooSlow(

@@ -8,11 +8,13 @@ from typing import Any
 
 from hakaru.analyses._site import class_name, quarter_name
 from hakaru.analyses.overview import QUARTER_KEYS
+from hakaru.analyses.shapes import CELLS_PER_DECADE
 from hakaru.analyses.walltime import STEPS_PER_DECADE
 
 Params = Mapping[str, Any]
 CLASS = class_name("class_number")
 STEP = f"power(1e1, ceil(log10(greatest(run_s, 1e0)) * {STEPS_PER_DECADE}) / {STEPS_PER_DECADE}e0) / 3600"
+CELL = f"power(1e1, ceil(log10(greatest({{}}, 1e0)) * {CELLS_PER_DECADE}) / {CELLS_PER_DECADE}e0) / 3600"
 PART = "CASE part WHEN 1 THEN 'submit to eligible' WHEN 2 THEN 'eligible to start' ELSE 'submit to start' END"
 FATE = (
     "CASE WHEN started_at IS NOT NULL THEN 'started' "
@@ -82,6 +84,13 @@ RULES: dict[str, Rule] = {
     ),
     "think-time": Rule(
         source="(SELECT grp, jobs.user FROM {ruled} AS jobs GROUP BY grp, jobs.user HAVING count(*) > 1)"
+    ),
+    "arrivals-by-week": Rule(
+        _fixed(weekday="weekday(CAST(submitted_local AS DATE))", hour="hour(submitted_local)")
+    ),
+    "walltime-by-application": Rule(_fixed(application="application", run_h=STEP)),
+    "request-vs-run": Rule(
+        _fixed(requested_to_h=CELL.format("requested_s"), run_to_h=CELL.format("run_s"))
     ),
     "load": Rule(machine=True),
     "utilisation": Rule(machine=True),

@@ -1,0 +1,254 @@
+"""What the role user sees: their own jobs whole, and others only where five or more stand together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from hakaru.analyses import load_all
+from hakaru.web.privacy import RULES
+from tests.web.conftest import Running
+
+API = "/api/v1"
+Params = dict[str, Any]
+
+
+@pytest.fixture
+def u1(closed_site: Running) -> Iterator[httpx.Client]:
+    with closed_site.client("u1") as client:
+        yield client
+
+
+@pytest.fixture
+def boss(closed_site: Running) -> Iterator[httpx.Client]:
+    with closed_site.client("operator") as client:
+        yield client
+
+
+def get(client: httpx.Client, path: str, **params: Any) -> Params:
+    answer = client.get(f"{API}/{path}", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()  # type: ignore[no-any-return]
+
+
+def refused(client: httpx.Client, path: str, **params: Any) -> str:
+    answer = client.get(f"{API}/{path}", params=params)
+    assert answer.status_code == 403, (path, params, answer.text[:300])
+    return str(answer.json()["detail"])
+
+
+# ---- jobs and people
+
+
+def test_only_own_jobs_are_listed(u1: httpx.Client) -> None:
+    answer = get(u1, "jobs", cluster="c", size=200)
+    assert {row["user"] for row in answer["rows"]} == {"u1"}
+    assert (answer["num_rows"], answer["only_own"]) == (7, True)
+    assert get(u1, "jobs", cluster="c", q="u2")["num_rows"] == 0
+    everything = "user <> 'u1' OR user = 'u1' OR user IS NULL"
+    assert get(u1, "jobs", cluster="c", where=everything)["num_rows"] == 7
+    refused(u1, "jobs", cluster="c", user="u2")
+
+
+def test_others_jobs_are_as_if_they_were_not_there(u1: httpx.Client, boss: httpx.Client) -> None:
+    others = get(boss, "jobs", cluster="c", user="u2")["rows"][0]
+    params = {"cluster": "c", "job_id": others["job_id"], "submitted_at": others["submitted_at"]}
+    there = u1.get(f"{API}/job", params=params)
+    absent = u1.get(f"{API}/job", params=params | {"job_id": "12345"})
+    assert there.status_code == absent.status_code == 404
+    assert there.json()["detail"].replace(others["job_id"], "12345") == absent.json()["detail"]
+
+
+def test_an_own_job_has_its_place_among_many_but_not_among_few(u1: httpx.Client) -> None:
+    found = get(u1, "job", cluster="c", job_id="900")
+    assert found["among_cluster"]["num_jobs"] == 43
+    assert get(u1, "job", cluster="tiny", job_id="0")["among_cluster"] is None
+
+
+def test_people_are_oneself(u1: httpx.Client, closed_site: Running) -> None:
+    assert [row["user"] for row in get(u1, "people", cluster="c")["rows"]] == ["u1"]
+    assert get(u1, "people", cluster="c", q="u2")["rows"] == []
+    refused(u1, "people", cluster="c", user="u2")
+    accounts = get(u1, "people", cluster="c", kind="accounts")["rows"]
+    assert {row["account"]: row["num_jobs"] for row in accounts} == {"lab": 6, "other": 1}
+    with closed_site.client("nobody") as client:
+        assert get(client, "people", cluster="c")["num_rows"] == 0
+
+
+def test_rejects_and_names_of_files_are_for_operators(u1: httpx.Client, boss: httpx.Client) -> None:
+    assert get(boss, "lake")["rejects"] and get(boss, "lake")["workspace"]
+    answer = get(u1, "lake")
+    assert (answer["rejects"], answer["workspace"]) == (None, None)
+    assert all(ingest["inputs"] is None for ingest in answer["ingests"])
+    refused(u1, "lake/rejects")
+
+
+# ---- aggregates
+
+
+def test_rows_of_few_people_are_withheld_with_one_more(u1: httpx.Client, boss: httpx.Client) -> None:
+    """`rare` is u1's alone; without `short` too, the sum of all would give it away."""
+    assert [row["queue"] for row in get(boss, "analyses/queues", cluster="c")["rows"]] == [
+        "normal",
+        "short",
+        "rare",
+    ]
+    answer = get(u1, "analyses/queues", cluster="c")
+    assert [row["queue"] for row in answer["rows"]] == ["normal"]
+    assert answer["withheld"]["num_rows"] == 2
+    assert answer["rows"][0]["max_nodes"] is None  # one job's
+    assert answer["withheld"]["columns"] == ["max_requested_h", "max_nodes", "max_pes"]
+    clusters = {each["name"]: each for each in get(u1, "clusters")["clusters"]}
+    assert clusters["c"]["queues"] == ["normal", "short"]
+    assert clusters["tiny"]["num_jobs"] is None
+
+
+def test_downloads_and_figures_withhold_the_same(u1: httpx.Client) -> None:
+    text = u1.get(f"{API}/analyses/queues", params={"cluster": "c", "format": "csv"}).text
+    assert "normal" in text and "rare" not in text and "short" not in text
+    figure = u1.get(f"{API}/figures/queues", params={"cluster": "c"}).text
+    assert "normal" in figure and "rare" not in figure
+
+
+def test_groups_of_few_people_are_withheld(u1: httpx.Client) -> None:
+    rows = get(u1, "analyses/states", cluster="c", by="queue")["rows"]
+    assert {row["queue"] for row in rows} <= {"normal", "short"}
+    rows = get(u1, "analyses/walltime", cluster="c", by="queue", state="any")["rows"]
+    assert "rare" not in {row["queue"] for row in rows}
+    assert all(row["max_h"] is None for row in rows)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"user": "u2"},
+        {"user": "U1"},
+        {"user": "u1 "},
+        {"account": "other"},
+        {"where": "user = 'u2'"},
+        {"where": "user = 'u1'"},
+        {"where": "true OR user = 'u2'"},
+        {"where": "num_gpus = 2"},
+        {"min_run": 10},
+        {"min_run": 0},
+        {"by": "user"},
+        {"by": "account"},
+        {"queue": "rare"},
+        {"queue": "none such"},
+        {"application": "secret"},
+        {"min_gpus": 2, "max_gpus": 2, "queue": "rare"},
+        {"min_gpus": 100},
+    ],
+    ids=str,
+)
+def test_what_could_pick_out_a_person_is_refused(u1: httpx.Client, params: Params) -> None:
+    for path in ("analyses/states", "figures/states"):
+        answer = u1.get(f"{API}/{path}", params={"cluster": "c", **params})
+        assert answer.status_code in (403, 422), (path, answer.text[:200])
+        assert "rows" not in answer.text
+    if "by" not in params:
+        assert u1.get(f"{API}/overview", params={"cluster": "c", **params}).status_code in (403, 422)
+
+
+def test_a_cluster_of_few_people_is_refused(u1: httpx.Client) -> None:
+    for path in ("analyses/states", "analyses/load", "overview", "compare", "figures/waits"):
+        refused(u1, path, cluster="tiny")
+    refused(u1, "compare")
+    refused(u1, "analyses/states", by="cluster", cluster=["tiny"])
+
+
+def test_side_by_side_the_small_cluster_is_withheld(u1: httpx.Client) -> None:
+    rows = get(u1, "analyses/states", by="cluster")["rows"]
+    assert {row["cluster"] for row in rows} == {"c"}
+
+
+def test_the_difference_of_two_answers_is_of_many_people_too(u1: httpx.Client) -> None:
+    """All but `rare`, which is one person's, cannot be had: normal and short are chosen one at a time."""
+    assert get(u1, "analyses/states", cluster="c", queue="normal")["num_selected"] == 24
+    # failed jobs are all in `short`; those in `short` that did not fail are nobody's
+    assert get(u1, "analyses/states", cluster="c", queue="short", state="failed")["rows"]
+    # without the queue, completed jobs gain only u1's in `rare`
+    detail = refused(u1, "analyses/states", cluster="c", queue="normal", state="completed")
+    assert "without queue" in detail
+    # sizes from 1 to 1 leave out the six people with two GPUs: many
+    assert get(u1, "analyses/states", cluster="c", max_gpus=1)["num_selected"] == 25
+
+
+def test_periods_are_widened_to_months_of_many_people(u1: httpx.Client) -> None:
+    asked = {"cluster": "c", "since": "2018-02-20", "until": "2018-02-20"}
+    answer = get(u1, "analyses/states", **asked)
+    assert answer["period"] == {"since": "2018-02-01", "until": "2018-02-28"}
+    assert answer["num_selected"] == 15
+    odd = asked | {"since": "2018-02-20T11:59:59", "until": "2018-02-20T12:00:01"}
+    assert get(u1, "analyses/states", **odd)["period"] == answer["period"]
+    late = get(u1, "analyses/states", cluster="c", since="2018-03-20")
+    assert late["period"] == {"since": "2018-03-01", "until": None}
+    after = get(u1, "analyses/states", cluster="c", since="2030-01-01")
+    assert after["period"] == {"since": "2018-03-01", "until": None}
+
+
+def test_one_self_may_be_asked_of_in_every_way(u1: httpx.Client) -> None:
+    own = {"cluster": "c", "user": "u1"}
+    assert get(u1, "analyses/queues", **own)["rows"][2]["queue"] == "rare"
+    assert get(u1, "analyses/states", **own, where="queue = 'rare'")["num_selected"] == 1
+    assert get(u1, "analyses/job-shapes", **own)["num_selected"] == 7
+    assert get(u1, "analyses/users", **own)["rows"][0]["user"] == "u1"
+    assert get(u1, "analyses/states", **own, by="account", since="2018-02-20")["num_selected"] == 3
+    assert get(u1, "overview", cluster="c", user="u1")["clusters"][0]["measures"]["num_jobs"] == 7
+
+
+def test_own_jobs_stay_own_whatever_the_filter_says(u1: httpx.Client) -> None:
+    own = {"cluster": "c", "user": "u1", "where": "user = 'u2' OR user LIKE 'u%'"}
+    assert get(u1, "analyses/states", **own)["num_selected"] == 7
+
+
+def test_the_machine_is_seen_whole_or_not_at_all(u1: httpx.Client) -> None:
+    assert get(u1, "analyses/load", cluster="c")["rows"]
+    refused(u1, "analyses/load", cluster="c", queue="normal")
+    refused(u1, "analyses/utilisation", cluster="c", by="queue")
+    (narrowed,) = get(u1, "overview", cluster="c", queue="normal")["clusters"]
+    assert narrowed["measures"]["num_jobs"] == 24
+    assert (narrowed["measures"]["busy_pes"], narrowed["now"]["busy_pes"]) == (None, None)
+
+
+def test_an_analysis_that_nobody_has_thought_about_is_refused(u1: httpx.Client) -> None:
+    undecided = [id for id in load_all().ids() if id not in RULES]
+    assert {"users", "accounts", "concentration", "job-shapes"} <= set(undecided)
+    for id in undecided:
+        refused(u1, f"analyses/{id}", cluster="c")
+
+
+@pytest.mark.parametrize("id", sorted(RULES))
+@pytest.mark.parametrize("by", [None, "queue", "state", "num_gpus", "quarter", "parallelism"])
+def test_every_other_answers_without_small_rows(
+    u1: httpx.Client, boss: httpx.Client, id: str, by: str | None
+) -> None:
+    """Whatever is shown is a row of the operator's answer, and no row is of u1's lonely queue."""
+    params = {"cluster": "c", **({"by": by} if by else {})}
+    answer = u1.get(f"{API}/analyses/{id}", params=params)
+    if answer.status_code != 200:
+        assert answer.status_code in (403, 422), answer.text
+        return
+    shown, single = answer.json(), (answer.json()["withheld"] or {"columns": []})["columns"]
+    whole = get(boss, f"analyses/{id}", **params)["rows"]
+    plain = [{k: v for k, v in row.items() if k not in single} for row in whole]
+    for row in shown["rows"]:
+        assert {k: v for k, v in row.items() if k not in single} in plain
+        assert "rare" not in row.values()
+        assert all(row[name] is None for name in single)
+
+
+def test_overview_of_many(u1: httpx.Client, boss: httpx.Client) -> None:
+    period = {"cluster": "c", "since": "2018-02-01", "until": "2018-02-28"}
+    assert get(u1, "overview", **period) == get(boss, "overview", **period)
+    (open_,) = get(u1, "overview", cluster="c")["clusters"]
+    assert open_["measures"]["num_jobs"] == 43
+
+
+def test_compare_of_many(u1: httpx.Client) -> None:
+    answer = get(u1, "compare", cluster="c")
+    assert answer["metrics"][0]["computed"]["c"]["value"] == 43
+    assert answer["left_out"] == []
