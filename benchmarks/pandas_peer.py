@@ -301,6 +301,39 @@ def concentration(log: Log) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
+@peer("users")
+def users(log: Log) -> pd.DataFrame:
+    return people(log, "user", "account")
+
+
+@peer("accounts")
+def accounts(log: Log) -> pd.DataFrame:
+    return people(log, "account", "user")
+
+
+def people(log: Log, holder: str, other: str) -> pd.DataFrame:
+    columns = ("state", "pe_hours", "wait_s", "run_s", "requested_s", "submitted_s")
+    jobs = log.jobs(holder, other, *columns).assign(num=1)
+    jobs["accuracy"] = jobs["run_s"] / jobs["requested_s"].where(jobs["requested_s"] > 0)
+    for state in ("completed", "failed", "timeout", "cancelled"):
+        jobs[f"share_{state}"] = (jobs["state"] == state).astype(float)
+    by = jobs.drop(columns="state").groupby(holder)
+    shares = by[[name for name in jobs if str(name).startswith("share_")]].mean()
+    quantiles = {
+        f"{name}_p{p * 100:.0f}": by[name].quantile(p)
+        for name, p in (("wait_s", 0.5), ("wait_s", 0.95), ("run_s", 0.5), ("accuracy", 0.5))
+    }
+    sums = {
+        "num_jobs": by["num"].sum(),
+        f"num_{other}s": by[other].nunique(),
+        "pe_hours": by["pe_hours"].sum(),
+        "first_submit": by["submitted_s"].min(),
+        "last_submit": by["submitted_s"].max(),
+    }
+    table = pd.DataFrame(sums | quantiles).join(shares)
+    return table.sort_values("pe_hours", ascending=False).head(100)
+
+
 def level(begins: pd.Series, ends: pd.Series, amounts: pd.Series, edges: np.ndarray) -> np.ndarray:
     """Mean level in each bin of a step function that rises at `begins` and falls at `ends`."""
     moments = np.concatenate([begins, ends])

@@ -54,7 +54,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         lake,
         "rejects",
         [
-            {"cluster": "c", "file": "a.csv", "line": line, "reason": "no end", "text": f"ann,{line}"}
+            {
+                "cluster": "c",
+                "file": "a.csv",
+                "line": line,
+                "reason": "no end",
+                "text": f"ann,{line}",
+            }
             for line in (3, 5, 9)
         ],
     )

@@ -183,7 +183,13 @@ def test_lake(ask: httpx.Client) -> None:
     assert {table["name"]: table["num_rows"] for table in answer["tables"]}["jobs"] == 45
     assert {ingest["cluster"] for ingest in answer["ingests"]} == {"c", "tiny"}
     assert answer["rejects"] == [
-        {"cluster": "c", "reason": "no end", "num_rejects": 3, "first_file": "a.csv", "first_line": 3}
+        {
+            "cluster": "c",
+            "reason": "no end",
+            "num_rejects": 3,
+            "first_file": "a.csv",
+            "first_line": 3,
+        }
     ]
     page = get(ask, "lake/rejects", page=2, size=2, reason="no end")
     assert ([row["line"] for row in page["rows"]], page["num_rows"]) == ([9], 3)
@@ -223,7 +229,10 @@ def test_several_clusters_are_put_side_by_side(ask: httpx.Client) -> None:
 def test_an_empty_lake_says_which_command_to_run(tmp_path: object) -> None:
     from pathlib import Path
 
-    with running(create_app(Lake(Path(str(tmp_path), "none")))) as server, server.client() as client:
+    with (
+        running(create_app(Lake(Path(str(tmp_path), "none")))) as server,
+        server.client() as client,
+    ):
         assert get(client, "overview") == {
             "clusters": [],
             "hint": "Begin with: hakaru ingest FILE --cluster NAME",

@@ -89,7 +89,9 @@ def test_rejects_and_names_of_files_are_for_operators(u1: httpx.Client, boss: ht
 # ---- aggregates
 
 
-def test_rows_of_few_people_are_withheld_with_one_more(u1: httpx.Client, boss: httpx.Client) -> None:
+def test_rows_of_few_people_are_withheld_with_one_more(
+    u1: httpx.Client, boss: httpx.Client
+) -> None:
     """`rare` is u1's alone; without `short` too, the sum of all would give it away."""
     assert [row["queue"] for row in get(boss, "analyses/queues", cluster="c")["rows"]] == [
         "normal",
@@ -150,7 +152,10 @@ def test_what_could_pick_out_a_person_is_refused(u1: httpx.Client, params: Param
         assert answer.status_code in (403, 422), (path, answer.text[:200])
         assert "rows" not in answer.text
     if "by" not in params:
-        assert u1.get(f"{API}/overview", params={"cluster": "c", **params}).status_code in (403, 422)
+        assert u1.get(f"{API}/overview", params={"cluster": "c", **params}).status_code in (
+            403,
+            422,
+        )
 
 
 def test_a_cluster_of_few_people_is_refused(u1: httpx.Client) -> None:

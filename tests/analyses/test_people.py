@@ -1,0 +1,88 @@
+"""Users and accounts, worked by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.lake import Lake
+from tests.analyses._ask import ask
+from tests.conftest import job, utc
+
+ROWS = [
+    job(1, user="ann", wait_s=0.0, run_s=3600.0, requested_s=7200.0),
+    job(2, user="ann", wait_s=100.0, run_s=1800.0, requested_s=1800.0, num_gpus=4, state="timeout"),
+    job(3, user="ann", account="other", wait_s=None, run_s=None, state="pending"),
+    job(
+        4,
+        user="bob",
+        wait_s=7.0,
+        run_s=7200.0,
+        requested_s=None,
+        submitted_at=utc("2018-02-01T00:00:00"),
+    ),
+    job(5, user=None, account=None),
+]
+
+
+def rows_of(lake: Lake, id: str, **params: Any) -> list[dict[str, Any]]:
+    return ask(lake, id, params).rows
+
+
+def test_users(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of(ROWS)
+    ann, bob = rows_of(lake, "users")
+    assert (ann["user"], ann["num_jobs"], ann["num_accounts"], ann["num_all"]) == ("ann", 3, 2, 2)
+    assert (ann["pe_hours"], bob["pe_hours"]) == (3.0, 2.0)  # an hour and four half ones; two
+    assert ann["share_pe_hours"] == pytest.approx(0.6)
+    assert (ann["median_wait_s"], ann["p95_wait_s"]) == (50.0, 95.0)
+    assert ann["median_run_s"] == 2700.0
+    assert (ann["median_request_accuracy"], bob["median_request_accuracy"]) == (0.75, None)
+    assert (ann["share_completed"], ann["share_timeout"], ann["share_failed"]) == (0.5, 0.5, 0.0)
+    assert bob["first_submit"] == bob["last_submit"] == utc("2018-02-01T00:00:00")
+    assert ask(lake, "users").num_used == 4
+
+
+def test_accounts(lake_of: Callable[..., Lake]) -> None:
+    lab, other = rows_of(lake_of(ROWS), "accounts")
+    assert (lab["account"], lab["num_users"], lab["num_jobs"], lab["pe_hours"]) == (
+        "lab",
+        2,
+        3,
+        5.0,
+    )
+    assert (other["account"], other["pe_hours"], other["median_wait_s"]) == ("other", None, None)
+
+
+def test_sorted_and_limited_in_the_engine(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(i, user=f"u{i % 4}", wait_s=float(i % 4)) for i in range(10)])
+
+    def users(**params: Any) -> list[str]:
+        return [row["user"] for row in rows_of(lake, "users", **params)]
+
+    assert users(sort="num_jobs") == ["u0", "u1", "u2", "u3"]
+    assert users(sort="num_jobs", order="asc") == ["u2", "u3", "u0", "u1"]
+    assert users(sort="name", order="desc", limit=2) == ["u3", "u2"]
+    assert users(sort="median_wait_s", limit=2, offset=1) == ["u2", "u1"]
+    assert users(offset=4) == []
+    with pytest.raises(HakaruError, match="sort is one of"):
+        users(sort="1; DROP")
+    with pytest.raises(HakaruError, match="limit is between 1 and"):
+        users(limit=0)
+
+
+def test_nobody(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(1, user=None, account=None)])
+    assert (rows_of(lake, "users"), rows_of(lake, "accounts")) == ([], [])
+
+
+def test_aaic(aaic_lake: Lake) -> None:
+    """The log's 275 names (a person has one a file) share all of its jobs and hours among them."""
+    first = rows_of(aaic_lake, "users", sort="num_jobs", limit=1)[0]
+    assert first["num_all"] == 275
+    rest = rows_of(aaic_lake, "users", limit=1000)
+    assert sum(row["num_jobs"] for row in rest) == 459_545
+    assert sum(row["share_pe_hours"] for row in rest) == pytest.approx(1)
