@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("ingest", "analyses", "synth", "scale")
+NAMES = ("ingest", "analyses", "synth", "scale", "web")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Every parameter is hostile: what cannot be meant well gets a 4xx with a helpful word, and changes nothing."""
+"""Every parameter is hostile: what cannot be meant well gets a 4xx and a word of help; nothing changes."""
 
 from __future__ import annotations
 

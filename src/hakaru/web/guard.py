@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hakaru.web.answers import problem_response
-from hakaru.web.problems import Malformed, WebError, problem_of
+from hakaru.web.problems import Malformed, Refused, WebError, problem_of
 
 MAX_URL = 8_000
 MAX_BODY = 4_000
@@ -101,7 +101,7 @@ class Guard:
         length = headers.get("content-length", "0")
         if "transfer-encoding" in headers or not length.isdigit() or int(length) > MAX_BODY:
             return TooLarge(f"a request's body has {MAX_BODY:,} bytes at most, and says so")
-        return self._check_host(headers)
+        return self._check_host(headers) or _check_site(headers, scope["method"])
 
     def _check_host(self, headers: Headers) -> WebError | None:
         """A page of somebody else's whose name leads here (DNS rebinding) shall read nothing."""
@@ -115,6 +115,14 @@ class Guard:
                 "Add the name to web.hosts in hakaru.toml if it is right.",
             )
         return None
+
+
+def _check_site(headers: Headers, method: str) -> WebError | None:
+    """Another site may link here, and nothing else: it shall not make this app work for it."""
+    foreign = headers.get("sec-fetch-site") == "cross-site"
+    if foreign and (method != "GET" or headers.get("sec-fetch-mode") != "navigate"):
+        return Refused("another site's page asked for this", "Open the app itself.")
+    return None
 
 
 def _is_text(raw: bytes) -> bool:

@@ -28,7 +28,7 @@ from hakaru.lake import Lake
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import FILE_NAME, Settings, load
 from hakaru.web.cache import Cache
-from hakaru.web.problems import Busy, TooSlow
+from hakaru.web.problems import Busy, TooSlow, WebError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,7 +147,7 @@ class Readers:
                 except Exception as error:
                     slot.close()  # whatever state it was left in
                     if not _is_gone(error) or attempt == ATTEMPTS:
-                        raise
+                        raise _told(error) from error
         raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
@@ -200,6 +200,15 @@ def _stopped_at(session: Session, deadline: float) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+def _told(error: Exception) -> Exception:
+    """The engine's own errors as one that a reader can do something about."""
+    if isinstance(error, duckdb.Error):
+        return WebError(
+            "the engine could not answer this", "Try another filter or a shorter period."
+        )
+    return error
 
 
 def _is_gone(error: BaseException) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
@@ -18,10 +19,11 @@ from hakaru.web.access.sessions import Failures, Sessions
 from hakaru.web.access.tokens import Tokens
 from hakaru.web.access.viewer import ANYBODY_HERE, OPERATOR, USER, Viewer
 from hakaru.web.answers import problem_response
-from hakaru.web.problems import Malformed, NotSignedIn, TooMany, problem_of
+from hakaru.web.problems import Busy, Malformed, NotSignedIn, TooMany, WebError, problem_of
 
 SIGN_IN = "/sign-in"
 OPEN_PATHS = (SIGN_IN, "/static/")  # the form, and what it looks like; neither shows any data
+log = logging.getLogger("hakaru.web")
 COOKIE = "hakaru_session"
 SIGN_IN_FIX = (
     "Send `Authorization: Bearer TOKEN`, or sign in at /sign-in; an operator makes a token with: "
@@ -118,7 +120,7 @@ class Gate:
         try:
             viewer = self.access.viewer(scope)
         except HakaruError as error:
-            answer = problem_response(Request(scope), problem_of(error))
+            answer = problem_response(Request(scope), problem_of(_for_strangers(error)))
             await answer(scope, receive, send)
             return
         if viewer is None and not is_open(scope["path"]):
@@ -126,6 +128,14 @@ class Gate:
             return
         scope.setdefault("state", {})["viewer"] = viewer
         await self.app(scope, receive, send)
+
+
+def _for_strangers(error: HakaruError) -> WebError:
+    """What is wrong with the file of tokens is for the log, not for whoever asks."""
+    if isinstance(error, WebError):
+        return error
+    log.error("nobody can sign in: %s", error)
+    return Busy("nobody can sign in just now", "Ask an operator to look at the app's log.")
 
 
 def is_open(path: str) -> bool:
