@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from hakaru.analyses import load_all
-from hakaru.web.privacy import RULES
+from hakaru.lake import Lake
+from hakaru.web.access import Viewer
+from hakaru.web.filters import Filters
+from hakaru.web.privacy import RULES, look
+from hakaru.web.readers import Readers
+from tests.conftest import job, put_jobs, utc
 from tests.web.conftest import Running
 
 API = "/api/v1"
+Asked = tuple[str | None, str | None]
 Params = dict[str, Any]
 
 
@@ -257,3 +265,38 @@ def test_compare_of_many(u1: httpx.Client) -> None:
     answer = get(u1, "compare", cluster="c")
     assert answer["metrics"][0]["computed"]["c"]["value"] == 43
     assert answer["left_out"] == []
+
+
+# ---- periods
+
+
+@pytest.mark.parametrize(
+    ("people", "asked", "used"),
+    [
+        # February has two people: it is shown together with its neighbours
+        ((6, 2, 6), ("2018-02-01", "2018-02-28"), ("2018-01-01", "2018-03-31")),
+        # after March comes one person, whom the difference to an open end would show
+        ((6, 6, 6, 1), ("2018-02-01", "2018-03-31"), ("2018-02-01", None)),
+        ((1, 6, 6, 6), ("2018-02-01", "2018-03-31"), (None, "2018-03-31")),
+        ((6, 6, 6, 6), ("2018-02-01", "2018-03-31"), ("2018-02-01", "2018-03-31")),
+        # no month has enough: the whole log it is
+        ((4, 4, 4), ("2018-02-01", "2018-02-28"), (None, None)),
+    ],
+)
+def test_what_lies_outside_a_period_is_of_many_or_nobody(
+    tmp_path: Path, people: tuple[int, ...], asked: Asked, used: Asked
+) -> None:
+    rows = [
+        job(
+            100 * month + i,
+            user=f"u{i + 4 * (month % 2)}",
+            submitted_at=utc(f"2018-0{month}-10T00:00:00"),
+        )
+        for month, num in enumerate(people, 1)
+        for i in range(num)
+    ]
+    readers = Readers(put_jobs(Lake.create(tmp_path), rows))
+    filters = Filters(since=asked[0], until=asked[1])
+    selection = replace(filters.selection(), clusters=("c",))
+    found = look(readers, Viewer("user", "u0", "u0"), filters, selection).selection
+    assert (found.since, found.until) == used
