@@ -79,8 +79,10 @@ def _of_quarter(meaning: str, value: Any) -> str | None:
             return "ended_at IS NULL"
         since, until = _span(int(found[1]), int(found[2]))
         return f"ended_at >= '{since}' AND ended_at < '{until}'"
-    # a name with a wildcard of LIKE in it cannot be asked for
-    return None if re.search(r"[%_\\]", str(value)) else f"job_id LIKE {_quoted(f'{value}/%')}"
+    if re.search(r"[%_\\]", str(value)):
+        return None  # a name with a wildcard of LIKE in it cannot be asked for
+    # an id without a log's name stands for itself
+    return f"(job_id = {_quoted(value)} OR job_id LIKE {_quoted(f'{value}/%')})"
 
 
 def _translated(sql: str) -> str:

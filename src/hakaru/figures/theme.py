@@ -14,8 +14,8 @@ from typing import Any
 BLUE, ORANGE, GREEN, VIOLET = "#295cde", "#da7b17", "#077647", "#735a97"
 SKY, BROWN, ROSE, LEAF = "#2399ef", "#965600", "#af868e", "#709e54"
 PALETTE = (BLUE, ORANGE, GREEN, VIOLET, SKY, BROWN, ROSE, LEAF)
-GREY = "#7d838c"
-MAGENTA = "#c4148c"
+GREY = "#787f9b"
+MAGENTA = "#e141cd"
 
 CLASS_COLOURS = {
     "single-pe": BLUE,
