@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses import Result
+from hakaru.analyses import Analysis, Result
 from hakaru.analyses._select import rules_of
 from hakaru.analyses._site import UNKNOWN
 from hakaru.web.models import Withheld
@@ -35,15 +35,24 @@ class Guarded:
 
 def guard_result(readers: Readers, view: View, result: Result) -> Guarded:
     """What the viewer may see of a result that was made of the view's selection."""
+    rule = rule_of(view, result.analysis)
+    return Guarded(result) if rule is None else _Mask(readers, view, result, rule).guarded()
+
+
+def rule_of(view: View, analysis: Analysis) -> Rule | None:
+    """How the people behind the analysis' rows are counted, None where all is the viewer's to see.
+
+    An analysis that shows single people, or of which nobody has said how to count them, is refused.
+    """
     if view.own:
-        return Guarded(result)
-    rule = RULES.get(result.analysis.id)
+        return None
+    rule = RULES.get(analysis.id)
     if rule is None or (rule.machine and _is_narrowed(view)):
         raise Refused(
-            f"{result.analysis.id} would show fewer than {FEWEST} people",
+            f"{analysis.id} would show fewer than {FEWEST} people",
             f"Ask of your own jobs with user={view.viewer.user}, or ask an operator.",
         )
-    return _Mask(readers, view, result, rule).guarded()
+    return rule
 
 
 def _is_narrowed(view: View) -> bool:

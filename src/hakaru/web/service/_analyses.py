@@ -18,7 +18,7 @@ from hakaru.web.models import (
     Period,
     Table,
 )
-from hakaru.web.privacy import RULES, Guarded, guard_result, look
+from hakaru.web.privacy import RULES, Guarded, guard_result, look, rule_of
 from hakaru.web.problems import Unknown, WebError
 from hakaru.web.readers import Readers
 from hakaru.web.service._clusters import about, selected
@@ -35,6 +35,7 @@ def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> G
     params = _parsed(analysis, query.params())
     _check_options(analysis, query)
     view = look(readers, viewer, query, selected(readers, query, query.by, query.weight))
+    rule_of(view, analysis)  # refused before it is computed
     found = readers.run(analysis, view.selection, params)
     if query.by is not None and found.table.column_names[1:2] == [query.by]:
         raise WebError(f"{id} has a row for each {query.by} already", f"Leave out by={query.by}.")
