@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from hakaru.analyses import Analysis, Result, Selection, Session, load_all, open_session
 from hakaru.engine import Engine
 from hakaru.lake import Lake
-from hakaru.schema import CLUSTERS, INGESTS, JOBS, STATES
+from hakaru.schema import CLUSTERS, INGESTS, STATES
 from tests.conftest import job, put, put_jobs, utc
 
 NUM_JOBS = 3000
@@ -122,10 +123,7 @@ def compare(both: Session, spark: Engine) -> Compare:
 
 def on(engine: Engine, session: Session) -> Session:
     """The same lake and settings on another engine, which is not closed with it."""
-    engine.scan("jobs_stored", JOBS, session.lake.files(JOBS))
-    return Session(
-        session.lake, session.settings, engine, session.known_clusters, session.synthetic
-    )
+    return replace(session, engine=engine)
 
 
 def assert_same(duckdb: Result, spark: Result) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
@@ -64,13 +64,14 @@ class Session:
     lake: Lake
     settings: Settings
     engine: Engine
+    files: list[str]
     known_clusters: tuple[str, ...]
     synthetic: set[str]
     span: tuple[datetime, datetime] | None = None
-    _units: dict[str, str] = field(default_factory=dict)
-    _scope: Any = None
-    _words: set[str] = field(default_factory=set)
-    _counts: dict[tuple[Rule, ...], dict[str, int]] = field(default_factory=dict)
+    _units: dict[str, str] = field(default_factory=dict, init=False)
+    _scope: Any = field(default=None, init=False)
+    _words: set[str] = field(default_factory=set, init=False)
+    _counts: dict[tuple[Rule, ...], dict[int, int]] = field(default_factory=dict, init=False)
 
     def __enter__(self) -> Session:
         return self
@@ -94,8 +95,8 @@ class Session:
             table=_name_groups(table, selection.by) if analysis.groups else table,
             selection=selection,
             params=params,
-            num_selected=counts["num_selected"],
-            left_out=tuple(LeftOut(r.text, counts[f"left_{i}"]) for i, r in enumerate(rules)),
+            num_selected=sum(counts.values()),
+            left_out=tuple(LeftOut(rule.text, counts.get(i, 0)) for i, rule in enumerate(rules)),
             synthetic=any(name in self.synthetic for name in selection.clusters),
         )
 
@@ -103,6 +104,10 @@ class Session:
         """A query of one's own over `jobs`, the jobs that the selection keeps."""
         selection = self._complete(selection)
         return self._query(sql, selection, chosen_rules(selection), "submitted")
+
+    def stored(self, columns: Collection[str]) -> str:
+        """All stored jobs of all clusters, as something that a query can select from."""
+        return self.engine.relation(JOBS, self.files, columns)
 
     def unit(self, cluster: str) -> str:
         """What the size of this cluster's jobs counts: gpu or cpu."""
@@ -113,7 +118,8 @@ class Session:
 
     def _observed_unit(self, cluster: str) -> str:
         row = self.engine.query(
-            f"SELECT max(num_gpus) AS most FROM jobs_stored WHERE cluster = '{cluster}'"
+            f"SELECT max(num_gpus) AS most FROM {self.stored(['cluster', 'num_gpus'])} AS stored "
+            f"WHERE cluster = '{cluster}'"
         ).to_pylist()[0]
         return "gpu" if (row["most"] or 0) > 0 else "cpu"
 
@@ -171,9 +177,11 @@ class Session:
         condition = condition_of(selection, zones, period)
         fresh = (words | words_of(condition.sql)) - self._words
         self._words |= fresh
-        self.engine.define("jobs_all", site.jobs_sql(selection, self._words))
+        jobs = site.jobs_sql(self.stored, selection, self._words)
         self.engine.define(
-            "jobs_selected", f"SELECT * FROM jobs_all WHERE {condition.sql}", condition.values
+            "jobs_selected",
+            f"SELECT * FROM ({jobs}) AS jobs_all WHERE {condition.sql}",
+            condition.values,
         )
         if "limits" in fresh:
             fresh.add("queues")
@@ -181,11 +189,12 @@ class Session:
             if name in fresh:
                 self.engine.constants(name, rows())
         if "limits" in fresh:
-            self.engine.define("limits", site.limits_sql())
+            self.engine.define("limits", site.limits_sql(self.stored))
 
-    def _count(self, rules: tuple[Rule, ...]) -> dict[str, int]:
+    def _count(self, rules: tuple[Rule, ...]) -> dict[int, int]:
         if rules not in self._counts:
-            self._counts[rules] = self.engine.query(counting(rules)).to_pylist()[0]
+            rows = self.engine.query(counting(rules)).to_pylist()
+            self._counts[rules] = {row["fails"]: row["num_jobs"] for row in rows}
         return self._counts[rules]
 
 
@@ -193,11 +202,11 @@ def open_session(lake: Lake, engine: str = "duckdb", settings: Settings | None =
     """A session on the lake as it is now; later commits do not change what it sees."""
     settings = settings or load(lake.workspace, lake.facts())
     opened = open_engine(engine, settings.engine)
-    opened.scan("jobs_stored", JOBS, lake.files(JOBS))
     return Session(
         lake=lake,
         settings=settings,
         engine=opened,
+        files=lake.files(JOBS),
         known_clusters=tuple(lake.clusters()),
         synthetic=lake.synthetic_clusters(),
         span=lake.span(JOBS),

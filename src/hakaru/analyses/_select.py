@@ -153,10 +153,12 @@ def chosen_rules(selection: Selection) -> tuple[Rule, ...]:
 
 
 def counting(rules: Sequence[Rule]) -> str:
-    """How many jobs are selected, and how many each rule leaves out of what is left before it."""
-    picks = []
-    for i, rule in enumerate(rules):
-        before = "".join(f"coalesce({r.sql}, false) AND " for r in rules[:i])
-        falls = f"{before}NOT coalesce({rule.sql}, false)"
-        picks.append(f", count(CASE WHEN {falls} THEN 1 END) AS left_{i}")
-    return f"SELECT count(*) AS num_selected{''.join(picks)} FROM jobs_selected AS jobs_all"
+    """How many jobs each rule leaves out of what is left before it, by its place; −1 are those that stay."""
+    cases = " ".join(
+        f"WHEN NOT coalesce({rule.sql}, false) THEN {i}" for i, rule in enumerate(rules)
+    )
+    fails = f"CASE {cases} ELSE -1 END" if rules else "-1"
+    return f"""
+        SELECT fails, count(*) AS num_jobs
+        FROM (SELECT {fails} AS fails FROM jobs_selected AS jobs_all) AS tested GROUP BY fails
+    """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 A_WEEK = timedelta(weeks=1)  # no zone has moved its clock and back within one
 LONGEST_LIFE = timedelta(days=5 * 365)  # of a job, from its submission to its end
 LONGEST_LOG = timedelta(days=100 * 365)
+Stored = Callable[[Collection[str]], str]  # the stored jobs' columns, to select from
 UNKNOWN = "(unknown)"
 CLASSES = ("single-pe", "single-node", "multi-node", "unknown-nodes")
 CLASS_NUMBER = (
@@ -42,22 +43,23 @@ class Site:
     units: Mapping[str, str]
     span: tuple[datetime, datetime] | None = None
 
-    def jobs_sql(self, selection: Selection, words: Collection[str]) -> str:
+    def jobs_sql(self, stored: Stored, selection: Selection, words: Collection[str]) -> str:
         """The columns that are among the words, canonical and derived: planning knows no others."""
         derived = {name: sql for name, sql in self._derived(selection).items() if name in words}
         inner = set(words) | {word for sql in derived.values() for word in words_of(sql)}
         placed = {name: sql for name, sql in self._placed().items() if name in inner}
-        stored = ["cluster", *(name for name in JOBS.names if name in inner and name != "cluster")]
+        inner |= {"cluster"} | {word for sql in placed.values() for word in words_of(sql)}
+        names = [name for name in JOBS.names if name in inner]
         outer = ["placed.*", *(f"{sql} AS {name}" for name, sql in derived.items())]
         columns = [
-            *(f"stored.{name}" for name in stored),
+            *(f"stored.{name}" for name in names),
             *(f"{sql} AS {name}" for name, sql in placed.items()),
         ]
         listed = ", ".join(f"'{name}'" for name in self.clusters)
         return f"""
             SELECT {", ".join(outer)} FROM (
                 SELECT {", ".join(columns)}
-                FROM jobs_stored AS stored WHERE cluster IN ({listed})) AS placed
+                FROM {stored(names)} AS stored WHERE cluster IN ({listed})) AS placed
         """
 
     def _placed(self) -> dict[str, str]:
@@ -87,13 +89,14 @@ class Site:
         columns["weight"] = columns["pe_hours"] if weight == "gpu-hours" else "CAST(1 AS DOUBLE)"
         return columns
 
-    def limits_sql(self) -> str:
+    def limits_sql(self, stored: Stored) -> str:
         """The queues' limits as they are set, else the largest request ever seen in the queue."""
         listed = ", ".join(f"'{name}'" for name in self.clusters)
         return f"""
             SELECT seen.cluster, seen.queue, coalesce(max_requested_s, most_s) AS limit_s,
                    max_requested_s IS NOT NULL AS is_known
-            FROM (SELECT cluster, queue, max(requested_s) AS most_s FROM jobs_stored
+            FROM (SELECT cluster, queue, max(requested_s) AS most_s
+                  FROM {stored(["cluster", "queue", "requested_s"])} AS stored
                   WHERE cluster IN ({listed}) GROUP BY cluster, queue) AS seen
             LEFT JOIN queues ON seen.cluster = queues.cluster AND seen.queue = queues.queue
         """

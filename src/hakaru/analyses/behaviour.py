@@ -27,21 +27,29 @@ def interarrivals() -> str:
     A coefficient of variation above 1 is burstier than chance. Jobs without a known user are in the
     first row only. Grouped, a submission is followed by the next one of its own group.
     """
+    # submissions of one second are counted first: bursts make them far fewer to put in order
     submissions = _of_people("known, unix_seconds(submitted_at) AS at_s")
     return f"""
         WITH {PEOPLE},
+        users AS (
+            SELECT grp_id, user_id, known, at_s, count(*) AS num FROM ({submissions}) AS submissions
+            GROUP BY grp_id, user_id, known, at_s
+        ),
+        anyones AS (SELECT grp_id, at_s, sum(num) AS num FROM users GROUP BY grp_id, at_s),
         gaps AS (
-            SELECT 1 AS scope, grp_id, at_s - lag(at_s) OVER (
-                PARTITION BY grp_id ORDER BY at_s) AS gap_s
-            FROM (SELECT grp_id, unix_seconds(submitted_at) AS at_s
-                  FROM jobs JOIN groups ON jobs.grp = groups.grp) AS anyones
+            SELECT 1 AS scope, grp_id, num - 1 AS num_zero,
+                   at_s - lag(at_s) OVER (PARTITION BY grp_id ORDER BY at_s) AS gap_s
+            FROM anyones
             UNION ALL
-            SELECT 2 AS scope, grp_id, CASE WHEN known THEN at_s - lag(at_s) OVER (
-                PARTITION BY user_id ORDER BY at_s) END AS gap_s
-            FROM ({submissions}) AS users
+            SELECT 2 AS scope, grp_id, CASE WHEN known THEN num - 1 ELSE 0 END AS num_zero,
+                   CASE WHEN known THEN at_s - lag(at_s) OVER (
+                       PARTITION BY user_id ORDER BY at_s) END AS gap_s
+            FROM users
         ),
         counts AS (
             SELECT scope, grp_id, gap_s, count(gap_s) AS num FROM gaps GROUP BY scope, grp_id, gap_s
+            UNION ALL
+            SELECT scope, grp_id, 0 AS gap_s, sum(num_zero) AS num FROM gaps GROUP BY scope, grp_id
         )
         SELECT grp, CASE scope WHEN 1 THEN 'all' ELSE 'same user' END AS submissions,
                sum(num) AS num_gaps, max(mean_value) AS mean_s, {deviation("gap_s")} AS sd_s,

@@ -117,14 +117,16 @@ def _levels(bin: str, width_s: str) -> str:
 def _axis(bin: str, width_s: str) -> str:
     """The period of each cluster, its slots of 15 minutes, and the bins that they make."""
     return f"""
+        seen AS (
+            SELECT cluster, min(submitted_at) AS first_at,
+                   max(coalesce(ended_at, started_at, submitted_at)) AS last_at
+            FROM jobs GROUP BY cluster
+        ),
         bounds AS (
-            SELECT jobs.cluster,
-                   coalesce(CAST(floor(max(since_s)) AS BIGINT), min(unix_seconds(submitted_at)))
-                       AS since_s,
-                   coalesce(CAST(floor(max(until_s)) AS BIGINT),
-                            max(unix_seconds(coalesce(ended_at, started_at, submitted_at)))) AS until_s,
-                   max(unix_seconds(coalesce(ended_at, started_at, submitted_at))) AS last_s
-            FROM jobs JOIN period ON jobs.cluster = period.cluster GROUP BY jobs.cluster
+            SELECT seen.cluster, unix_seconds(last_at) AS last_s,
+                   coalesce(CAST(floor(since_s) AS BIGINT), unix_seconds(first_at)) AS since_s,
+                   coalesce(CAST(floor(until_s) AS BIGINT), unix_seconds(last_at)) AS until_s
+            FROM seen JOIN period ON seen.cluster = period.cluster
         ),
         spans AS (
             SELECT cluster, since_s, greatest(until_s, since_s + 1) AS until_s, last_s,

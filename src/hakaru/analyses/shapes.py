@@ -114,7 +114,9 @@ def job_shapes(sample: int, seed: int) -> str:
     figure="cdf",
     weighted=True,
     rules=[HAS_APPLICATION, HAS_RUN],
-    params=[Param("top", 7, "Applications with the most jobs; the rest count together.", low=1, high=40)],
+    params=[
+        Param("top", 7, "Applications with the most jobs; the rest count together.", low=1, high=40)
+    ],
 )
 def walltime_by_application(top: int) -> str:
     """Share of an application's jobs (or GPU-hours) that ran for at most so long; 20 steps a decade."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 from hakaru.analyses._base import HAS_RUN, HAS_SIZE, Param, analysis
 from hakaru.analyses._counted import deviation, quantile, ranked
 from hakaru.analyses._site import class_name
@@ -100,24 +98,31 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
     30 jobs on a side as too few. A side of more than 10 × `sample` jobs is first thinned to those.
     """
     return f"""
-        WITH {_draws(sample, draws, seed)}, ranked AS (
-            SELECT grp, draw, num_pes, run_s,
-                   {_mid_rank("num_pes")} AS size_rank, {_mid_rank("run_s")} AS run_rank
-            FROM drawn
+        WITH {_draws(sample, draws, seed)}, sizes AS (
+            SELECT draw, num_pes, count(*) AS num FROM drawn GROUP BY draw, num_pes
+        ), size_ranks AS (
+            SELECT draw, num_pes, sum(num) OVER (PARTITION BY draw ORDER BY num_pes)
+                   - (num - 1) / 2e0 AS size_rank
+            FROM sizes
+        ), run_ranks AS (
+            SELECT draw, num_pes, run_s, {_mid_rank("run_s")} AS run_rank FROM drawn
         ), measured AS (
-            SELECT grp, draw, {_correlation("size_rank", "run_rank")} AS spearman,
-                   {_correlation("ln(num_pes)", "ln(run_s)")} AS pearson
-            FROM ranked GROUP BY grp, draw
+            SELECT run_ranks.draw, {_correlation("size_rank", "run_rank")} AS spearman,
+                   {_correlation("ln(run_ranks.num_pes)", "ln(run_s)")} AS pearson
+            FROM run_ranks JOIN size_ranks
+                 ON run_ranks.draw = size_ranks.draw AND run_ranks.num_pes = size_ranks.num_pes
+            GROUP BY run_ranks.draw
         ), listed AS (
-            SELECT grp, 1 AS kind, spearman AS value FROM measured
+            SELECT draw, 1 AS kind, spearman AS value FROM measured
             UNION ALL
-            SELECT grp, 2 AS kind, pearson AS value FROM measured
+            SELECT draw, 2 AS kind, pearson AS value FROM measured
         ), summed AS (
             SELECT balance.grp, kinds.kind, 2 * max(num_drawn) AS num_jobs, count(value) AS num_draws,
                    avg(value) AS mean, percentile(value, 0.025) AS low,
                    percentile(value, 0.975) AS high
             FROM balance CROSS JOIN (SELECT explode(sequence(1, 2)) AS kind) AS kinds
-            LEFT JOIN listed ON balance.grp = listed.grp AND kinds.kind = listed.kind
+            LEFT JOIN listed ON balance.team = CAST(floor(listed.draw / {draws}) AS BIGINT)
+                 AND kinds.kind = listed.kind
             GROUP BY balance.grp, kinds.kind
         )
         SELECT grp, CASE kind WHEN 1 THEN 'spearman' ELSE 'pearson of logs' END AS coefficient,
@@ -130,44 +135,52 @@ def size_vs_walltime(sample: int, draws: int, seed: int) -> str:
 
 
 def _draws(sample: int, draws: int, seed: int) -> str:
-    """Common tables up to `drawn`: as many jobs of either side, for each draw, with replacement."""
-    random = Random(seed)
+    """Common tables up to `drawn`: as many jobs of either side, for each draw, with replacement.
+
+    A draw's number tells its group too: all that is drawn is then put in order by numbers alone.
+    """
     steps = ", ".join(
-        f"({draw}, {single}, {', '.join(str(random.randrange(1, PRIME)) for _ in range(3))})"
-        for draw in range(1, draws + 1)
-        for single in (0, 1)
+        f"CAST(conv(substr(md5(concat('{seed} {name} ', CAST(side AS STRING))), 1, 7), 16, 10) AS BIGINT)"
+        f" + 1 AS {name}"
+        for name in ("first_step", "second_step", "start")
     )
+    # an md5 begins with a number from 0 to 16^8 that is written in eight hexadecimal digits
+    lot = (
+        f"substr(md5(concat(job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING))), 1, 8)"
+    )
+    most = f"CAST(floor(least(4294967295e0, 4294967296e0 * {sample * 12} / num_side)) AS BIGINT)"
     return f"""
         sides AS (
             SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, count(*) AS num_side
             FROM jobs WHERE run_s > 0 GROUP BY grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END
         ), balance AS (
-            SELECT grp, CASE WHEN count(*) = 2 THEN least({sample}, min(num_side)) ELSE 0 END AS num_drawn
+            SELECT grp, CAST(row_number() OVER (ORDER BY grp) AS BIGINT) AS team,
+                   CASE WHEN count(*) = 2 THEN least({sample}, min(num_side)) ELSE 0 END AS num_drawn
             FROM sides GROUP BY grp
         ), lots AS (
             SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, num_pes, run_s, job_id,
-                   CAST(conv(substr(md5(concat(
-                       job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING)
-                   )), 1, 8), 16, 10) AS BIGINT) AS lot
+                   {lot} AS lot
             FROM jobs WHERE run_s > 0
         ), pool AS (
             SELECT lots.grp, lots.single, num_pes, run_s, row_number() OVER (
                        PARTITION BY lots.grp, lots.single ORDER BY lot, job_id, run_s, num_pes) AS place
             FROM lots JOIN sides ON lots.grp = sides.grp AND lots.single = sides.single
-            WHERE lot < 4294967296e0 * {sample * 12} / num_side
+            WHERE lot <= lpad(lower(hex({most})), 8, '0')
         ), turns AS (
             SELECT CAST(number AS BIGINT) AS turn
             FROM (SELECT explode(sequence(1, {sample})) AS number) AS numbers
+        ), steps AS (
+            SELECT side, {steps}
+            FROM (SELECT explode(sequence(0, {2 * draws - 1})) AS side) AS drawn_sides
         ), places AS (
-            SELECT sides.grp, sides.single, draw, (
+            SELECT sides.grp, sides.single, team * {draws} + CAST(floor(side / 2) AS BIGINT) AS draw, (
                        (first_step * turn % {PRIME} * turn + second_step * turn + start) % {PRIME}
                    ) % least(num_side, {sample * 10}) + 1 AS place
             FROM sides JOIN balance ON sides.grp = balance.grp
-            JOIN (VALUES {steps}) AS steps(draw, single, first_step, second_step, start)
-                 ON sides.single = steps.single
+            JOIN steps ON sides.single = side % 2
             JOIN turns ON turn <= num_drawn
         ), drawn AS (
-            SELECT pool.grp, draw, num_pes, run_s
+            SELECT draw, num_pes, run_s
             FROM places JOIN pool ON places.grp = pool.grp AND places.single = pool.single
                  AND places.place = pool.place
         )
@@ -176,7 +189,7 @@ def _draws(sample: int, draws: int, seed: int) -> str:
 
 def _mid_rank(column: str) -> str:
     """The rank among a draw's jobs; equal values share the middle of the first and the last rank."""
-    window = f"OVER (PARTITION BY grp, draw ORDER BY {column})"
+    window = f"OVER (PARTITION BY draw ORDER BY {column})"
     return f"(rank() {window} + count(*) {window}) / 2e0"
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def period_of(session: Session, cluster: str) -> str:
     """The first and the last submission, in the site's zone, for a selection that found nothing."""
     row = session.engine.query(
-        "SELECT min(submitted_at) AS first, max(submitted_at) AS last FROM jobs_stored "
-        f"WHERE cluster = {quote(cluster)}"
+        "SELECT min(submitted_at) AS first, max(submitted_at) AS last "
+        f"FROM {session.stored(['cluster', 'submitted_at'])} AS stored WHERE cluster = {quote(cluster)}"
     ).to_pylist()[0]
     if row["first"] is None:
         return f"{cluster} holds no jobs"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +23,9 @@ class Engine(Protocol):
     """
 
     name: str
+
+    def relation(self, table: Table, files: Sequence[str], columns: Collection[str]) -> str:
+        """The files' columns as something that a query can select from."""
 
     def scan(self, view: str, table: Table, files: Sequence[str]) -> None: ...
 

@@ -6,7 +6,7 @@ import functools
 import os
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -59,6 +59,9 @@ class DuckDBEngine:
     def connection(self) -> duckdb.DuckDBPyConnection:
         """For what DuckDB alone does, such as writing files."""
         return self._con
+
+    def relation(self, table: Table, files: Sequence[str], columns: Collection[str]) -> str:
+        return scan_files(table, files, columns) if files else f"({select_files(table, files)})"
 
     def scan(self, view: str, table: Table, files: Sequence[str]) -> None:
         self._con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {select_files(table, files)}")
@@ -116,11 +119,16 @@ def select_files(table: Table, files: Sequence[str]) -> str:
     return f"SELECT {columns} WHERE false"
 
 
-def scan_files(table: Table, files: Sequence[str], filename: bool = False) -> str:
-    """The Parquet files as a relation; a column that an older file lacks is null."""
+def scan_files(
+    table: Table, files: Sequence[str], columns: Collection[str] = (), filename: bool = False
+) -> str:
+    """The Parquet files as a relation of all or some columns; one that an older file lacks is null."""
     listed = ", ".join(quote(file) for file in files)
-    columns = ", ".join(
-        f"'{c.name}': {{name: '{c.name}', type: '{DUCKDB_TYPES[c.type]}', default_value: NULL}}"
-        for c in table.columns
+    chosen = [c for c in table.columns if not columns or c.name in columns]
+    names = ", ".join(f"'{c.name}'" for c in chosen)
+    # no braces: in `define` they are the places of values
+    kinds = ", ".join(
+        f"struct_pack(name := '{c.name}', type := '{DUCKDB_TYPES[c.type]}', default_value := NULL)"
+        for c in chosen
     )
-    return f"read_parquet([{listed}], schema = MAP {{{columns}}}, filename = {filename})"
+    return f"read_parquet([{listed}], schema = MAP([{names}], [{kinds}]), filename = {filename})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hakaru.engine._base import Value, plain
@@ -49,6 +49,14 @@ class SparkEngine:
                 "It needs Java 17 or newer; the master is engine.spark_master in hakaru.toml."
             ) from None
         self._spark.sparkContext.setLogLevel("ERROR")
+        self._scanned: dict[tuple[str, ...], str] = {}
+
+    def relation(self, table: Table, files: Sequence[str], columns: Collection[str]) -> str:
+        key = (table.name, *files)
+        if key not in self._scanned:
+            self._scanned[key] = f"{table.name}_stored_{len(self._scanned)}"
+            self.scan(self._scanned[key], table, files)
+        return self._scanned[key]
 
     def scan(self, view: str, table: Table, files: Sequence[str]) -> None:
         columns = ", ".join(f"`{c.name}` {SPARK_TYPES[c.type]}" for c in table.columns)
