@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from hakaru.analyses import Result, Session
+    from hakaru.analyses import Session
 
 CLUSTER = "demo"
 HEADLINE = (
@@ -28,7 +27,6 @@ HEADLINE = (
     "spearman_size_run",
     "logpearson_size_run",
 )
-MAX_ROWS = 40
 
 
 @click.command(epilog="Example: hakaru demo --jobs 200000 --folder my-demo")
@@ -40,9 +38,12 @@ MAX_ROWS = 40
     type=click.Path(path_type=Path, file_okay=False),
     help="Where the workspace and the report go.",
 )
-def command(num_jobs: int, folder: Path) -> None:
-    """Make a synthetic cluster, analyse it, and set it beside the cluster that it imitates."""
+@click.option("--serve", is_flag=True, help="Then start the web app on the sample.")
+@click.pass_context
+def command(ctx: click.Context, num_jobs: int, folder: Path, serve: bool) -> None:
+    """Make a synthetic cluster, set it beside the one that it imitates, and write its report."""
     from hakaru.analyses import open_session
+    from hakaru.cli.report import write_report
     from hakaru.cli.synth import generate_with_progress, print_generated
     from hakaru.lake import Lake
     from hakaru.sources.synth import Synth
@@ -52,10 +53,19 @@ def command(num_jobs: int, folder: Path) -> None:
     print_generated(generate_with_progress(lake, spec), folder)
     with open_session(lake) as session:
         _print_headline(session)
-        report = write_report(_run_all(session), folder / "report.md", folder)
-    click.echo(f"Every analysis, {num_jobs:,} synthetic jobs: {report.resolve()}")
+        write_report(session, folder / "report.html")
     for line in _next_steps(folder):
         click.echo(line)
+    where = (folder / "report.html").resolve()
+    click.echo(f"The report, {num_jobs:,} synthetic jobs, to open in a browser: {where}")
+    if serve:
+        _serve(ctx, folder)
+
+
+def _serve(ctx: click.Context, folder: Path) -> None:
+    from hakaru.cli.serve import command as serve_command
+
+    ctx.invoke(serve_command, workspace=folder)
 
 
 def _next_steps(folder: Path) -> list[str]:
@@ -66,30 +76,10 @@ def _next_steps(folder: Path) -> list[str]:
     return [
         *([f"First, so that the shell finds hakaru:  . {near}"] if lost and near.exists() else []),
         f"Next, more of this one:  hakaru show states --by queue -w {folder}",
-        "         your own log:  hakaru show walltime --from LOGFILE",
+        f"          the web app:  hakaru serve -w {folder}",
+        "         your own log:  hakaru report --from LOGFILE",
         "                   or:  hakaru ingest LOGFILE --cluster NAME && hakaru compare NAME",
     ]
-
-
-def write_report(results: Sequence[Result], path: Path, workspace: Path) -> Path:
-    """All results as one Markdown page, each with its question and what was left out."""
-    from hakaru.cli._render import to_markdown
-
-    first = results[0]
-    marks = " (SYNTHETIC data)" if first.synthetic else ""
-    parts = [f"# {', '.join(first.selection.clusters)}{marks}\n"]
-    for result in results:
-        parts.append(
-            f"*{result.analysis.answers}*\n\n{to_markdown(result, MAX_ROWS, f' -w {workspace}')}"
-        )
-    path.write_text("\n".join(parts), encoding="utf-8")
-    return path
-
-
-def _run_all(session: Session) -> list[Result]:
-    from hakaru.analyses import load_all
-
-    return [session.run(analysis) for analysis in load_all()]
 
 
 def _print_headline(session: Session) -> None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from hakaru.texts import Language
 
 
+LONG_PLACES = 120
+
+
 def published_view(story: Story, analysis: str) -> list[dict[str, Any]]:
     """The metrics of an analysis that others have published: ours, then theirs; "" for the machine's."""
     return [
@@ -50,11 +53,17 @@ def citations(story: Story) -> list[dict[str, Any]]:
         {
             "number": number,
             "source": source,
-            "places": "; ".join(dict.fromkeys(figure.where for figure in figures)),
+            "places": _places([figure.where for figure in figures]),
             "caveats": list(dict.fromkeys(figure.note for figure in figures if figure.note)),
         }
         for number, (source, figures) in enumerate(story.notes.sources.items(), 1)
     ]
+
+
+def _places(places: list[str]) -> str:
+    """Where the figures stand, unless that is a long list: each figure's own mark has its place too."""
+    listed = "; ".join(dict.fromkeys(places))
+    return listed if len(listed) <= LONG_PLACES else ""
 
 
 def _row(story: Story, line: Line) -> dict[str, Any]:

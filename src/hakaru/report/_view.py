@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hakaru.report._story import Part, Story
 
 MAX_ROWS = 48
+MAX_OPEN_ROWS = 16  # of a table that stands in place of a figure
 WIDE = 8  # columns, beyond which print needs a smaller type
 RAN = re.compile(r"that ran for at least ([0-9.e+]+) s")
 ARE = "that are "
@@ -151,7 +152,9 @@ def _figure(story: Story, part: Part) -> dict[str, Any]:
         "height": part.figure.height,
         "option": None if part.figure.kind == "table" else _option(part.figure),
         "notes": [*_notes(words, part.result), *_own_notes(part), *part.more],
-        "table": _table(words, part.result),
+        "table": _table(
+            words, part.result, MAX_OPEN_ROWS if part.figure.kind == "table" else MAX_ROWS
+        ),
         "published": published_view(story, analysis.id),
     }
 
@@ -199,15 +202,15 @@ def _own_notes(part: Part) -> list[str]:
     return [note for note in part.figure.notes if not note.startswith(common)]
 
 
-def _table(words: Language, result: Result) -> dict[str, Any]:
+def _table(words: Language, result: Result, max_rows: int) -> dict[str, Any]:
     names = result.table.column_names
-    rows = result.table.slice(0, MAX_ROWS).to_pylist()
+    rows = result.table.slice(0, max_rows).to_pylist()
     return {
         "head": [words.column(name) for name in names],
         "is_text": [str(result.table.schema.field(name).type) == "string" for name in names],
         "rows": [[_cell(words, name, row[name]) for name in names] for row in rows],
         "is_wide": len(names) > WIDE,
-        "num_more": max(result.table.num_rows - MAX_ROWS, 0),
+        "num_more": max(result.table.num_rows - max_rows, 0),
     }
 
 
