@@ -11,7 +11,7 @@ from hakaru.formats.logs import count_logs, told
 if TYPE_CHECKING:
     from hakaru.analyses import Session
 
-COUNT_USERS = ("concentration", "users-by-quarter")
+COUNT_USERS = ("concentration", "users-by-quarter", "users", "accounts")
 
 
 def users_note(session: Session, cluster: str, selection: Selection) -> str:

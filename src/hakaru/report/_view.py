@@ -197,9 +197,10 @@ def _notes(words: Language, result: Result) -> list[str]:
 
 
 def _own_notes(part: Part) -> list[str]:
-    """What the figure says beyond the counts, such as the size of its sample."""
-    common = ("SYNTHETIC", "left out ", f"{', '.join(part.result.selection.clusters)}: ")
-    return [note for note in part.figure.notes if not note.startswith(common)]
+    """What the figure says beyond the counts, such as the size of its sample; a table is not drawn."""
+    common = ["SYNTHETIC", "left out ", f"{', '.join(part.result.selection.clusters)}: "]
+    common += ["drawn:"] if part.figure.kind == "table" else []
+    return [note for note in part.figure.notes if not note.startswith(tuple(common))]
 
 
 def _table(words: Language, result: Result, max_rows: int) -> dict[str, Any]:
