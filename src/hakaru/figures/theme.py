@@ -40,9 +40,10 @@ SYMBOLS = ("circle", "rect", "triangle", "diamond")
 # from few to many; both ends stand out from either background
 RAMP = ("#c9d7f5", "#8fb0ee", "#4f7fe3", "#2a52b8", "#172f74")
 DARK_RAMP = ("#1d2a4d", "#2a4aa0", "#4a7be6", "#8fb4f7", "#dce8ff")
+# single quotes: ECharts writes the font into an attribute of its SVG as it is
 FONT = (
-    '"Inter", "Helvetica Neue", "Segoe UI", "Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK KR", '
-    '"Hiragino Sans", "Yu Gothic", "Malgun Gothic", Arial, sans-serif'
+    "Inter, 'Helvetica Neue', 'Segoe UI', 'Noto Sans', 'Noto Sans CJK JP', 'Noto Sans CJK KR', "
+    "'Hiragino Sans', 'Yu Gothic', 'Malgun Gothic', Arial, sans-serif"
 )
 
 
