@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_REQUEST, HAS_RUN, HAS_SIZE, Param, Rule, analysis
+from hakaru.analyses._lots import highest, lot
 from hakaru.analyses.arrivals import BOUNDS
 from hakaru.analyses.waits import HAS_WAIT
 from hakaru.analyses.walltime import STEPS_PER_DECADE
@@ -89,16 +90,14 @@ def job_shapes(sample: int, seed: int) -> str:
             FROM even
         ), lots AS (
             SELECT grp, cluster, job_id, submitted_at, num_nodes, num_pes, wait_s, run_s, application,
-                   {stratum} AS stratum, CAST(conv(substr(md5(concat(
-                       job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING)
-                   )), 1, 8), 16, 10) AS BIGINT) AS lot
+                   {stratum} AS stratum, {lot(seed)} AS lot
             FROM jobs
         ), placed AS (
             SELECT lots.*, num, quota, row_number() OVER (
                        PARTITION BY lots.grp, lots.stratum ORDER BY lot, cluster, job_id, submitted_at
                    ) AS place
             FROM lots JOIN quotas ON lots.grp = quotas.grp AND lots.stratum = quotas.stratum
-            WHERE lot < 4294967296e0 * (2 * quota + 100) / num
+            WHERE lot <= {highest("(2 * quota + 100) / num")}
         )
         SELECT grp, cluster, job_id, submitted_at, num_nodes, num_pes, wait_s / 3600 AS wait_h,
                run_s / 3600 AS run_h, application, num AS num_like_it, quota AS num_sampled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hakaru.analyses._base import HAS_RUN, HAS_SIZE, Param, analysis
 from hakaru.analyses._counted import deviation, quantile, ranked
+from hakaru.analyses._lots import highest, lot
 from hakaru.analyses._site import class_name
 
 SECTION = "AAIC Table 3 and section 5.3"
@@ -144,11 +145,6 @@ def _draws(sample: int, draws: int, seed: int) -> str:
         f" + 1 AS {name}"
         for name in ("first_step", "second_step", "start")
     )
-    # an md5 begins with a number from 0 to 16^8 that is written in eight hexadecimal digits
-    lot = (
-        f"substr(md5(concat(job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING))), 1, 8)"
-    )
-    most = f"CAST(floor(least(4294967295e0, 4294967296e0 * {sample * 12} / num_side)) AS BIGINT)"
     return f"""
         sides AS (
             SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, count(*) AS num_side
@@ -159,13 +155,13 @@ def _draws(sample: int, draws: int, seed: int) -> str:
             FROM sides GROUP BY grp
         ), lots AS (
             SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, num_pes, run_s, job_id,
-                   {lot} AS lot
+                   {lot(seed)} AS lot
             FROM jobs WHERE run_s > 0
         ), pool AS (
             SELECT lots.grp, lots.single, num_pes, run_s, row_number() OVER (
                        PARTITION BY lots.grp, lots.single ORDER BY lot, job_id, run_s, num_pes) AS place
             FROM lots JOIN sides ON lots.grp = sides.grp AND lots.single = sides.single
-            WHERE lot <= lpad(lower(hex({most})), 8, '0')
+            WHERE lot <= {highest(f"{sample * 12} / num_side")}
         ), turns AS (
             SELECT CAST(number AS BIGINT) AS turn
             FROM (SELECT explode(sequence(1, {sample})) AS number) AS numbers

@@ -1,0 +1,18 @@
+"""Lots for samples: a number from a job's id that is as good as random, and the same in every engine.
+
+A lot is the beginning of an md5, eight hexadecimal digits, and is compared as text: to read it as a
+number takes longer than to draw it. Attempts of one job share its lot.
+"""
+
+from __future__ import annotations
+
+
+def lot(seed: int) -> str:
+    """SQL for a job's lot, from its id."""
+    return f"substr(md5(concat(job_id, ' {seed}')), 1, 8)"
+
+
+def highest(share: str) -> str:
+    """SQL for the highest lot of a share of all, where the share is an expression; 1 and more is all."""
+    number = f"CAST(floor(least(4294967295e0, 4294967296e0 * {share})) AS BIGINT)"
+    return f"lpad(lower(hex({number})), 8, '0')"
