@@ -2,10 +2,15 @@
 
 from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
 from hakaru.analyses._run import LeftOut, Result, Session, open_session
-from hakaru.analyses._select import Check, Selection
+from hakaru.analyses._select import COLUMNS, GROUPS, Check, Selection, rules_of
+from hakaru.analyses._site import CLASSES, UNKNOWN, class_name, quarter_name
 
 __all__ = [
     "ANALYSES",
+    "CLASSES",
+    "COLUMNS",
+    "GROUPS",
+    "UNKNOWN",
     "Analysis",
     "Check",
     "LeftOut",
@@ -15,6 +20,9 @@ __all__ = [
     "Selection",
     "Session",
     "analysis",
+    "class_name",
     "load_all",
     "open_session",
+    "quarter_name",
+    "rules_of",
 ]

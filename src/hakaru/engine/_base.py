@@ -35,6 +35,9 @@ class Engine(Protocol):
 
     def query(self, sql: str) -> pa.Table: ...
 
+    def interrupt(self) -> None:
+        """Stop the query that another thread is waiting for."""
+
     def close(self) -> None: ...
 
 

@@ -84,5 +84,8 @@ class SparkEngine:
         except PySparkException as error:
             raise HakaruError(f"Spark could not answer: {str(error).splitlines()[0]}") from error
 
+    def interrupt(self) -> None:
+        self._spark.sparkContext.cancelAllJobs()
+
     def close(self) -> None:
         self._spark.stop()

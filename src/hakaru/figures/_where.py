@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses._select import COLUMNS, rules_of
-from hakaru.analyses._site import CLASSES, UNKNOWN
+from hakaru.analyses import CLASSES, COLUMNS, UNKNOWN, rules_of
 from hakaru.analyses.shapes import OTHERS
 
 if TYPE_CHECKING:

@@ -81,6 +81,10 @@ class Lake:
         """The table's Parquet files; with `clusters`, those that may hold one of them."""
         return [file.path for file in self._files(table) if file.may_hold(clusters)]
 
+    def version(self) -> tuple[Any, ...]:
+        """What changes with every commit to any table; told without reading a log."""
+        return tuple(stamp(self.root / name) for name in TABLES)
+
     def span(self, table: Table) -> tuple[datetime, datetime] | None:
         """The first and last time in the table, a little outwards; None where a file does not say."""
         files, time = self._files(table), table.time

@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from hakaru.analyses import Selection
-from hakaru.analyses._select import COLUMNS, GROUPS, Check
+from hakaru.analyses import COLUMNS, GROUPS, Check, Selection
 from hakaru.engine.where import end_of, parse_moment, parse_where
 from hakaru.errors import FilterError, HakaruError
 

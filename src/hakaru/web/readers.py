@@ -7,7 +7,6 @@ All share the memory that `engine.memory` allows the process' one DuckDB.
 
 from __future__ import annotations
 
-import os
 import queue
 import re
 import threading
@@ -22,10 +21,8 @@ import duckdb
 
 from hakaru.analyses import Analysis, Result, Selection, Session, open_session
 from hakaru.engine import Value
-from hakaru.engine.duckdb import DuckDBEngine
 from hakaru.errors import HakaruError, InterruptedQuery
 from hakaru.lake import Lake
-from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import FILE_NAME, Settings, load
 from hakaru.web.cache import Cache
 from hakaru.web.problems import Busy, TooSlow, WebError
@@ -41,11 +38,8 @@ GONE = re.compile(r"No such file|cannot open file|No files found|does not exist"
 
 
 def version_of(lake: Lake) -> Version:
-    """What changes with every commit and with the settings; told by the names of files alone."""
-    newest = (
-        _newest(lake.root / t.name / "_delta_log") for t in (JOBS, CLUSTERS, INGESTS, REJECTS)
-    )
-    return (*newest, _stamp(lake.workspace / FILE_NAME))
+    """What changes with every commit and with the settings."""
+    return (*lake.version(), _stamp(lake.workspace / FILE_NAME))
 
 
 @dataclass(frozen=True)
@@ -184,13 +178,12 @@ class Readers:
 @contextmanager
 def _stopped_at(session: Session, deadline: float) -> Iterator[None]:
     """Interrupt the session's queries, again and again, once the time is over."""
-    done, engine = threading.Event(), session.engine
-    assert isinstance(engine, DuckDBEngine)
+    done = threading.Event()
 
     def watch() -> None:
         pause = deadline - time.monotonic()
         while not done.wait(max(0.0, pause)):
-            engine.interrupt()
+            session.engine.interrupt()
             pause = INTERRUPT_EVERY_S
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -219,16 +212,6 @@ def _is_gone(error: BaseException) -> bool:
     return (caused or isinstance(error, duckdb.IOException | HakaruError)) and bool(
         GONE.search(f"{error} {error.__cause__ or ''}")
     )
-
-
-def _newest(log: Path) -> str:
-    try:
-        with os.scandir(log) as entries:
-            return max(
-                (entry.name for entry in entries if entry.name.endswith(".json")), default=""
-            )
-    except FileNotFoundError:
-        return ""
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses import Analysis, Result
-from hakaru.analyses._select import rules_of
-from hakaru.analyses._site import UNKNOWN
+from hakaru.analyses import UNKNOWN, Analysis, Result, rules_of
 from hakaru.web.models import Withheld
 from hakaru.web.privacy._look import View
 from hakaru.web.privacy._people import FEWEST, num_people, people_sql, per_file

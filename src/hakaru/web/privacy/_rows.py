@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hakaru.analyses._site import class_name, quarter_name
+from hakaru.analyses import class_name, quarter_name
 from hakaru.analyses.overview import QUARTER_KEYS
 from hakaru.analyses.shapes import CELLS_PER_DECADE
 from hakaru.analyses.walltime import STEPS_PER_DECADE
