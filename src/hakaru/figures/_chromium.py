@@ -67,14 +67,13 @@ def _picture(figure: Figure, theme: Theme, ending: str) -> bytes:
     with tempfile.TemporaryDirectory(prefix="hakaru-figure-") as folder:
         out = Path(folder, f"figure{ending}")
         how = {
-            ".png": [
-                f"--screenshot={out}",
-                f"--window-size={page.WIDTH},{page.height_of(figure)}",
-                "--force-device-scale-factor=2",
-            ],
+            ".png": [f"--screenshot={out}", "--force-device-scale-factor=2"],
             ".pdf": [f"--print-to-pdf={out}", "--no-pdf-header-footer"],
         }
-        _run(page.to_html(figure, theme, renderer), how[ending], Path(folder))
+        # a chart is as wide as the window when it is drawn, also on paper
+        window = f"--window-size={page.WIDTH},{page.height_of(figure)}"
+        document = page.to_html(page.still(figure), theme, renderer)
+        _run(document, [*how[ending], window], Path(folder))
         if not out.is_file():
             raise HakaruError(f"{find_chromium()} ended without writing the {ending[1:]}")
         return out.read_bytes()
@@ -82,7 +81,7 @@ def _picture(figure: Figure, theme: Theme, ending: str) -> bytes:
 
 def _svg(figure: Figure, theme: Theme) -> str:
     with tempfile.TemporaryDirectory(prefix="hakaru-figure-") as folder:
-        document = _run(page.to_svg_page(figure), ["--dump-dom"], Path(folder))
+        document = _run(page.to_svg_page(page.still(figure)), ["--dump-dom"], Path(folder))
     _, begin, rest = document.partition('<pre id="svg">')
     chart, end, _ = rest.partition("</pre>")
     if not begin or not end or not chart:

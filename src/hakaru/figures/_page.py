@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Literal
 
@@ -81,6 +82,14 @@ def framed_svg(figure: Figure, theme: Theme, chart: str) -> str:
 <g transform="translate({MARGIN} {top})">{chart}</g>
 {notes}</svg>
 """
+
+
+def still(figure: Figure) -> Figure:
+    """The figure as it is printed: a legend that cannot be scrolled shows all its names at once."""
+    legend = figure.option.get("legend")
+    if not legend:
+        return figure
+    return replace(figure, option=figure.option | {"legend": legend | {"type": "plain"}})
 
 
 def embedded(option: object) -> str:

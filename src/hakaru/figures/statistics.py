@@ -30,7 +30,7 @@ RANGE_NAMES = {
 }
 UNITS = ("_h", "_s", "")
 LEAST = {"_h": 0.001, "_s": 1.0}
-ROW_PX, MAX_ROWS = 46, 24
+ROW_PX, MAX_ROWS, MAX_SILENT = 46, 24, 3
 
 
 @kind("statistics")
@@ -140,7 +140,8 @@ def _notes(frame: Frame, rows: list[dict[str, Any]], unit: str) -> tuple[str, ..
     notes = [f"{_name(frame, row)}: {row['reading']}" for row in rows if "reading" in row]
     silent = [_name(frame, row) for row in frame.rows if row[f"mean{unit}"] is None]
     if silent:
-        notes.append(f"nothing is known of: {'; '.join(silent)}")
+        listed = "; ".join(silent) if len(silent) <= MAX_SILENT else f"{len(silent)} rows"
+        notes.append(f"nothing is known of: {listed}")
     if len(rows) + len(silent) < len(frame.rows):
         notes.append(f"drawn: the first {len(rows)} of {len(frame.rows):,} rows")
     below = LEAST.get(unit)
