@@ -240,5 +240,6 @@ def test_aaic(aaic_lake: Lake, tmp_path: Path) -> None:
     assert "25 times the time that they run for: they use 4.0 %" in told
     assert "459,545 jobs" in out.read_text()
     assert "not counted: user ids hold within one log file only" in page.texts["machine"]
+    assert "somebody in two files counts as two" in page.texts["concentration"]
     beside = r"Walltime request accuracy, mean.*10\.7 %.*Kraken ~33\.0 %"
     assert re.search(beside, page.texts["request-accuracy"], re.DOTALL)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import string
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from hakaru.analyses import load_all
+from hakaru.analyses import load_all, open_session
 from hakaru.errors import HakaruError
+from hakaru.lake import Lake
 from hakaru.reference.metrics import load_metrics
 from hakaru.texts import LANGUAGES, language
+from tests.conftest import job
 
 OTHERS = [code for code in LANGUAGES if code != "en"]
 
@@ -82,3 +85,10 @@ def test_a_machine_without_gpus_has_processors() -> None:
 def test_an_unknown_language_is_told() -> None:
     with pytest.raises(HakaruError, match="there is no language 'fr'; known: en, ja, ko"):
         language("fr")
+
+
+def test_every_column_of_a_table_has_a_label(lake_of: Callable[..., Lake]) -> None:
+    known = language("en").texts["column"].keys()
+    with open_session(lake_of([job(1)])) as session:
+        for analysis in load_all():
+            assert set(session.run(analysis).table.column_names) <= known, analysis.id

@@ -41,11 +41,11 @@ MEASURES = """
 
 @dataclass(frozen=True)
 class Part:
-    """One analysis: its result, its figure, and what must be said beside a count of users."""
+    """One analysis: its result, its figure, and whether it counts ids that are not people."""
 
     result: Result
     figure: Figure
-    more: list[str]
+    counts_ids: bool
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _split(
 def _part(session: Session, result: Result) -> Part:
     (cluster,) = result.selection.clusters
     figure = draw(result, unit="cpu" if session.unit(cluster) == "cpu" else "gpu")
-    return Part(result, figure, notes_on_users(session, result))
+    return Part(result, figure, bool(notes_on_users(session, result)))
 
 
 def _needed(

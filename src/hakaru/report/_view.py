@@ -151,7 +151,11 @@ def _figure(story: Story, part: Part) -> dict[str, Any]:
         "kind": part.figure.kind,
         "height": part.figure.height,
         "option": None if part.figure.kind == "table" else _option(part.figure),
-        "notes": [*_notes(words, part.result), *_own_notes(part), *part.more],
+        "notes": [
+            *_notes(words, part.result),
+            *_own_notes(part),
+            *([words.say("report", "users_note")] if part.counts_ids else []),
+        ],
         "table": _table(
             words, part.result, MAX_OPEN_ROWS if part.figure.kind == "table" else MAX_ROWS
         ),
