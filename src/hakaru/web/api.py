@@ -63,6 +63,12 @@ def overview(asker: As, query: Annotated[asked.Filters, Query()]) -> Response:
     return json_response(asker.overview(query))
 
 
+@router.get("/findings", response_model=models.Findings, tags=["workload"])
+def findings(asker: As, query: Annotated[asked.Filters, Query()]) -> Response:
+    """What stands out in each cluster's jobs, in sentences computed from the numbers."""
+    return json_response(asker.findings(query))
+
+
 @router.get("/analyses", response_model=models.Analyses, tags=["workload"])
 def analyses(asker: As, query: Annotated[asked.Nothing, Query()]) -> Response:
     """Every registered analysis: its question, its parameters, and what it reproduces."""

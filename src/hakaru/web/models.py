@@ -138,6 +138,9 @@ class ClusterOverview(BaseModel):
     zone: str
     unit: str
     synthetic: bool
+    users_note: str | None = Field(
+        description="What must be said beside the number of users, if it does not count people."
+    )
     period: Period
     now: Now
     measures: Measures
@@ -148,6 +151,25 @@ class ClusterOverview(BaseModel):
 
 class Overview(BaseModel):
     clusters: list[ClusterOverview]
+    hint: str | None = None
+
+
+class Sentence(BaseModel):
+    """Something that stands out, and the numbers behind it."""
+
+    id: str
+    text: str
+    analysis: str = Field(description="The analysis that it was read from.")
+    values: dict[str, float]
+
+
+class ClusterFindings(BaseModel):
+    cluster: str
+    findings: list[Sentence]
+
+
+class Findings(BaseModel):
+    clusters: list[ClusterFindings]
     hint: str | None = None
 
 

@@ -13,6 +13,7 @@ from hakaru.web.service import (
     _analyses,
     _clusters,
     _compare,
+    _findings,
     _jobs,
     _lake,
     _overview,
@@ -61,6 +62,9 @@ class Asker:
 
     def overview(self, filters: asked.Filters) -> models.Overview:
         return _overview.overview(self.readers, self.viewer, filters)
+
+    def findings(self, filters: asked.Filters) -> models.Findings:
+        return _findings.findings(self.readers, self.viewer, filters)
 
     def jobs(self, query: asked.JobsQuery) -> models.Jobs:
         return _jobs.jobs(self.readers, self.viewer, query)

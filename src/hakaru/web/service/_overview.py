@@ -17,6 +17,7 @@ from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service._analyses import find
 from hakaru.web.service._clusters import EMPTY, About, about, chosen
+from hakaru.web.service._findings import note_on_users
 
 BINS = 100
 MEASURED = """
@@ -74,6 +75,7 @@ def _cluster(
         zone=known.zones[name],
         unit=known.units[name],
         synthetic=name in known.synthetic,
+        users_note=note_on_users(readers, view.selection),
         period=_period(view),
         now=_now(readers, view),
         measures=measures,
