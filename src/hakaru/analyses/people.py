@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_USER, Param, Rule, analysis
+from hakaru.analyses._counted import quantile, ranked
 
 HAS_ACCOUNT = Rule("with a known account", "account IS NOT NULL")
 SORTS = (
@@ -70,13 +71,22 @@ def _people(
             SELECT {holder} AS holder, jobs.{other} AS other, pe_hours, wait_s, run_s, submitted_at,
                    CASE WHEN requested_s > 0 THEN run_s / requested_s END AS accuracy, {ended} AS ended_as
             FROM jobs
-        ), summed AS (
+        ), {_counts("wait_s")}, {_counts("run_s")}, waits AS (
+            SELECT holder, {quantile("wait_s", 0.5)} AS median_wait_s,
+                   {quantile("wait_s", 0.95)} AS p95_wait_s
+            FROM ({ranked("wait_s_counts", "holder", "wait_s")}) AS ranked GROUP BY holder
+        ), runs AS (
+            SELECT holder, {quantile("run_s", 0.5)} AS median_run_s
+            FROM ({ranked("run_s_counts", "holder", "run_s")}) AS ranked GROUP BY holder
+        ), totals AS (
             SELECT holder, count(DISTINCT other) AS num_{other}s, count(*) AS num_jobs,
-                   sum(pe_hours) AS pe_hours, percentile(wait_s, 0.5) AS median_wait_s,
-                   percentile(wait_s, 0.95) AS p95_wait_s, percentile(run_s, 0.5) AS median_run_s,
-                   percentile(accuracy, 0.5) AS median_request_accuracy, {shares},
-                   min(submitted_at) AS first_submit, max(submitted_at) AS last_submit
+                   sum(pe_hours) AS pe_hours, percentile(accuracy, 0.5) AS median_request_accuracy,
+                   {shares}, min(submitted_at) AS first_submit, max(submitted_at) AS last_submit
             FROM held GROUP BY holder
+        ), summed AS (
+            SELECT totals.*, median_wait_s, p95_wait_s, median_run_s
+            FROM totals LEFT JOIN waits ON totals.holder = waits.holder
+            LEFT JOIN runs ON totals.holder = runs.holder
         )
         SELECT holder AS {name}, num_{other}s, num_jobs, pe_hours,
                pe_hours / nullif(sum(pe_hours) OVER (), 0) AS share_pe_hours, median_wait_s, p95_wait_s,
@@ -84,3 +94,10 @@ def _people(
                share_cancelled, first_submit, last_submit, count(*) OVER () AS num_all
         FROM summed ORDER BY {by} {order.upper()} NULLS LAST, holder LIMIT {limit} OFFSET {offset}
     """
+
+
+def _counts(column: str) -> str:
+    """Waits and run times are whole seconds that many jobs share: far fewer to hold than the jobs."""
+    return f"""{column}_counts AS (
+            SELECT holder, {column}, count({column}) AS num FROM held GROUP BY holder, {column}
+        )"""
