@@ -57,9 +57,7 @@ def _results(readers: Readers, viewer: Viewer, filters: Filters) -> dict[Key, Re
     return found
 
 
-def _told(
-    readers: Readers, viewer: Viewer, results: dict[Key, Result], name: str
-) -> list[Finding]:
+def _told(readers: Readers, viewer: Viewer, results: dict[Key, Result], name: str) -> list[Finding]:
     """An operator's also beside what others have published, which is computed of all jobs at once."""
     from hakaru.comparison import Comparison, compare
     from hakaru.reference.metrics import find_metrics

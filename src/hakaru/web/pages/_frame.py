@@ -1,0 +1,186 @@
+"""What stands around every page: who looks, the pages, the clusters, and the filters with their chips."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from hakaru.schema import STATES
+from hakaru.web.api import asker_of
+from hakaru.web.filters import Filters
+from hakaru.web.models import Cluster, Me
+from hakaru.web.pages import _address as address
+from hakaru.web.pages import _shown as shown
+from hakaru.web.pages.static import address_of
+from hakaru.web.service import Asker
+
+TEMPLATES = Path(__file__).parents[1] / "templates"
+PAGES = (
+    ("overview", "/", "Overview"),
+    ("workload", "/workload", "Workload"),
+    ("jobs", "/jobs", "Jobs"),
+    ("people", "/people", "People"),
+    ("compare", "/compare", "Compare"),
+    ("data", "/data", "Data"),
+)
+PERIODS = (("Last 7 days", 7), ("30 days", 30), ("90 days", 90), ("Year", 365))
+CHIPS = {
+    "cluster": "Cluster", "since": "Since", "until": "Until", "queue": "Queue", "user": "User",
+    "account": "Account", "application": "Application", "min_gpus": "{many} ≥", "max_gpus": "{many} ≤",
+    "state": "State", "min_run": "Run time ≥ s", "where": "Where",
+}  # fmt: skip
+WEIGHTS = ("jobs", "gpu-hours")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One request for a page: the asker, the clusters, and the address taken apart."""
+
+    request: Request
+    page: str
+    asker: Asker
+    me: Me
+    clusters: list[Cluster]
+    hint: str | None
+    filters: Filters
+    own: address.Pairs
+
+    @classmethod
+    def of(cls, request: Request, page: str) -> Frame:
+        """Read the address; where one cluster must be chosen and none is, it is the first."""
+        asker = asker_of(request)
+        found = asker.clusters()
+        chosen, own = address.split(address.given(request))
+        return cls(
+            request, page, asker, asker.me(), found.clusters, found.hint,
+            address.read(Filters, chosen), own,
+        )  # fmt: skip
+
+    @property
+    def pairs(self) -> address.Pairs:
+        return address.pairs_of(self.filters)
+
+    @property
+    def one(self) -> Filters:
+        """The filters with one cluster: the first that is chosen, else the first there is."""
+        if self.filters.cluster or not self.clusters:
+            return self.filters
+        return self.filters.model_copy(update={"cluster": (self.clusters[0].name,)})
+
+    @property
+    def cluster(self) -> Cluster | None:
+        names = self.filters.cluster
+        found = [each for each in self.clusters if not names or each.name in names]
+        return found[0] if found else None
+
+    @property
+    def zone(self) -> str:
+        return self.cluster.zone if self.cluster else "UTC"
+
+    @property
+    def units(self) -> tuple[str, str]:
+        gpu = self.cluster is None or self.cluster.unit == "gpu"
+        return ("GPU", "GPUs") if gpu else ("processor", "processors")
+
+    @property
+    def weight(self) -> str:
+        named = [value for name, value in self.own if name == "weight"]
+        return named[-1] if named and named[-1] in WEIGHTS else "jobs"
+
+    def own_only(self, *names: str) -> address.Pairs:
+        """What else the address may say on this page; anything unknown is left for the model to refuse."""
+        return [each for each in self.own if each[0] not in (*names, "weight")]
+
+    def zone_of(self, cluster: str) -> str:
+        return next((each.zone for each in self.clusters if each.name == cluster), "UTC")
+
+    def address(self, path: str | None = None, **more: Any) -> str:
+        """This view at another page, or with other words in its address."""
+        base = [*self.pairs, *(self.own if path is None else self._weight())]
+        return address.written(path or self.request.url.path, base, **more)
+
+    def _weight(self) -> address.Pairs:
+        return [("weight", self.weight)] if self.weight != "jobs" else []
+
+    def render(self, template: str, **context: Any) -> Response:
+        if address.has_empty(self.request):
+            return RedirectResponse(self.address(), status_code=303)
+        return HTMLResponse(render(template, frame=self, **_around(self), **context))
+
+    def empty(self) -> Response:
+        """The page of a lake that holds nothing yet."""
+        return self.render("empty.html")
+
+
+def render(template: str, **context: Any) -> str:
+    return environment().get_template(template).render(**context)
+
+
+@cache
+def environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= shown.FILTERS
+    made.globals |= {"static": address_of, "is_number": shown.is_number, "words": shown.WORDS}
+    return made
+
+
+def _around(frame: Frame) -> dict[str, Any]:
+    return {
+        "pages": [(id, frame.address(path), name) for id, path, name in PAGES],
+        "chips": _chips(frame),
+        "periods": _periods(frame),
+        "states": STATES,
+        "is_user": frame.me.role == "user",
+        "one": frame.units[0],
+        "many": frame.units[1],
+        "has_more": _has_more(frame.filters),
+    }
+
+
+def _chips(frame: Frame) -> list[tuple[str, str, str]]:
+    """Each condition that narrows the view, and the address without it."""
+    everything = [*frame.pairs, *frame.own]
+    path = frame.request.url.path
+    return [
+        (
+            CHIPS[name].format(many=frame.units[1]),
+            value,
+            address.written(path, address.without(everything, name, value)),
+        )
+        for name, value in frame.pairs
+    ]
+
+
+def _periods(frame: Frame) -> list[tuple[str, str, bool]]:
+    """Quick choices, counted back from the last submission, as a log may have ended long ago."""
+    last = frame.cluster.last_submit if frame.cluster else None
+    now = (frame.filters.since, frame.filters.until)
+    path = frame.request.url.path
+    base = [p for p in (*frame.pairs, *frame.own) if p[0] not in ("since", "until", "page")]
+    choices = [("All", None)]
+    if last is not None:
+        ends = last.astimezone(ZoneInfo(frame.zone)).date()
+        choices += [(name, str(ends - timedelta(days=days - 1))) for name, days in PERIODS]  # type: ignore[misc]
+    return [
+        (name, address.written(path, base, since=since), now == (since, None))
+        for name, since in choices
+    ]
+
+
+def _has_more(filters: Filters) -> bool:
+    names = ("user", "account", "application", "min_gpus", "max_gpus", "state", "where")
+    return any(getattr(filters, name) not in (None, ()) for name in names)

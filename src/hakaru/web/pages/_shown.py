@@ -1,0 +1,125 @@
+"""How numbers, times and names are written on the pages; unknown is a dash."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from markupsafe import Markup, escape
+
+from hakaru.texts import language
+
+WORDS = language("en")
+UNKNOWN = "–"
+BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+DURATIONS = ("wait_s", "run_s", "requested_s")
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """Grouped by thousands."""
+    return UNKNOWN if _unknown(value) else WORDS.number(value or 0, digits)
+
+
+def brief(value: float | None) -> str:
+    """A large number in few digits: 2.11 M, 459,545, 43.7."""
+    if value is None or _unknown(value):
+        return UNKNOWN
+    if abs(value) >= 1_000_000:
+        return f"{value / 1e6:,.2f} M"
+    whole = abs(value) >= 100 or float(value).is_integer()
+    return WORDS.number(value, 0 if whole else 1)
+
+
+def duration(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None or _unknown(seconds) else WORDS.duration(seconds)
+
+
+def share(value: float | None) -> str:
+    return UNKNOWN if value is None or _unknown(value) else WORDS.share(value)
+
+
+def change(value: float | None) -> str:
+    """+12 % or −3 %; nothing that a fifth digit would tell."""
+    if value is None or _unknown(value):
+        return ""
+    percent = round(value * 100)
+    if percent > 999:
+        return f"×{value + 1:,.0f}"
+    sign = "+" if percent > 0 else "−" if percent < 0 else "±"
+    return f"{sign}{abs(percent)} %"
+
+
+def bytes_(value: int) -> str:
+    for size, name in BYTES:
+        if value >= size:
+            return f"{value / size:.1f} {name}"
+    return f"{value} B"
+
+
+def moment(value: datetime | None, zone: str = "UTC") -> Markup | str:
+    """In the site's zone; UTC stands in the title."""
+    if value is None:
+        return UNKNOWN
+    at = value.astimezone(UTC)
+    local = at.astimezone(ZoneInfo(zone))
+    return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
+        f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at:%Y-%m-%d %H:%M:%S}", f"{local:%Y-%m-%d %H:%M:%S}"
+    )
+
+
+def day(value: datetime | None, zone: str = "UTC") -> str:
+    return UNKNOWN if value is None else f"{value.astimezone(ZoneInfo(zone)):%Y-%m-%d}"
+
+
+def cell(value: Any, column: str, zone: str = "UTC") -> Markup | str:
+    """A cell of a table, by its column's name."""
+    if isinstance(value, datetime):
+        return moment(value, zone)
+    if value is not None and (column in DURATIONS or column.endswith("_s")):
+        return duration(float(value))
+    if isinstance(value, list | tuple):
+        return " ".join(str(each) for each in value) or UNKNOWN
+    if column == "median_request_accuracy":
+        return share(value)
+    return WORDS.cell(column, value)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def state(value: str | None) -> str:
+    return "unknown" if value is None else value.replace("_", " ")
+
+
+def bar(value: float | None, label: str) -> Markup:
+    """A share as a small horizontal bar, without a style of its own."""
+    if value is None:
+        return Markup('<span class="muted">–</span>')
+    width = max(0.0, min(1.0, value)) * 100
+    return Markup(
+        '<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8" preserveAspectRatio="none">'
+        '<rect class="bar-track" width="100" height="8"></rect>'
+        '<rect class="bar-fill" width="{}" height="8"></rect></svg>'
+    ).format(escape(label), f"{width:.2f}")
+
+
+def _unknown(value: float | None) -> bool:
+    return value is None or not math.isfinite(value)
+
+
+FILTERS = {
+    "number": number,
+    "brief": brief,
+    "duration": duration,
+    "share": share,
+    "change": change,
+    "bytes": bytes_,
+    "moment": moment,
+    "day": day,
+    "cell": cell,
+    "state": state,
+    "bar": bar,
+}

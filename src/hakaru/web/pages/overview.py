@@ -1,0 +1,88 @@
+"""The cluster at a glance: now, over the period, against the one before, and what stands out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from hakaru.web.models import ClusterOverview
+from hakaru.web.pages import _shown as shown
+from hakaru.web.pages._cards import card
+from hakaru.web.pages._frame import Frame
+
+router = APIRouter(include_in_schema=False)
+CHARTS = ("load", "arrivals-by-week", "states", "jobs-by-quarter")
+
+
+@router.get("/")
+def overview(request: Request) -> Response:
+    frame = Frame.of(request, "overview")
+    if frame.hint:
+        return frame.empty()
+    found = frame.asker.overview(frame.filters)
+    infos = {info.id: info for info in frame.asker.analyses().analyses}
+    clusters = [
+        {
+            "overview": each,
+            "tiles": _tiles(each),
+            "cards": [card(frame, infos[id], each.cluster) for id in CHARTS],
+            "findings": frame.address("/findings", cluster=each.cluster),
+        }
+        for each in found.clusters
+    ]
+    return frame.render("overview.html", clusters=clusters)
+
+
+@router.get("/findings")
+def findings(request: Request) -> Response:
+    """What stands out, which the front page fetches after it has shown the rest."""
+    frame = Frame.of(request, "overview")
+    if frame.hint:
+        return frame.empty()
+    found = frame.asker.findings(frame.filters)
+    return frame.render("findings.html", found=found)
+
+
+def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
+    """The numbers of a cluster: a label, the value, what it means, and the change."""
+    now, mean = each.now, each.measures
+    many = "GPUs" if each.unit == "gpu" else "processors"
+    one = "GPU" if each.unit == "gpu" else "processor"
+    share = f"{shown.share(mean.utilisation)} of those installed" if mean.utilisation else ""
+    return [
+        _tile(f"Busy {many}", shown.brief(mean.busy_pes), share or "mean", each, "busy_pes", None),
+        _tile("Jobs waiting", shown.brief(mean.jobs_waiting), "mean length of the queue", each,
+              "jobs_waiting", True),
+        _tile("Median wait", shown.duration(mean.wait_median_s),
+              f"95 % wait under {shown.duration(mean.wait_p95_s)}", each, "wait_median_s", True),
+        _tile(f"{one}-hours", shown.brief(mean.pe_hours),
+              f"{shown.number(mean.num_jobs)} jobs", each, "pe_hours", None),
+        _tile("Users", shown.number(mean.num_users), each.users_note or "who submitted a job", each,
+              "num_users", None),
+        _tile("Completed", shown.share(mean.share_completed),
+              f"median run {shown.duration(mean.run_median_s)}", each, "share_completed", False),
+    ] if now is not None else []  # fmt: skip
+
+
+def _tile(
+    label: str,
+    value: str,
+    note: str,
+    each: ClusterOverview,
+    measure: str,
+    more_is_worse: bool | None,
+) -> dict[str, Any]:
+    changed = each.change.get(measure)
+    tone = "even"
+    if changed is not None and more_is_worse is not None and abs(changed) >= 0.005:
+        tone = "worse" if (changed > 0) == more_is_worse else "better"
+    return {
+        "label": label,
+        "value": value,
+        "note": note,
+        "change": shown.change(changed),
+        "tone": tone,
+        "measure": measure,
+    }

@@ -1,0 +1,26 @@
+"""The page of an error: what it was, and how to mend it."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from hakaru.web.access.gate import SIGN_IN
+from hakaru.web.pages._frame import PAGES, render
+from hakaru.web.problems import Problem
+
+
+def problem_page(request: Request, problem: Problem) -> Response:
+    """It asks the lake nothing, so that it can tell of a lake that cannot be read."""
+    if request.url.path == SIGN_IN and problem.status in (401, 429):
+        text = render("sign_in.html", problem=problem, next="/")
+        return HTMLResponse(text, problem.status)
+    viewer = getattr(request.state, "viewer", None)
+    text = render(
+        "problem.html",
+        problem=problem,
+        pages=PAGES if viewer is not None else (),
+        path=request.url.path,
+        has_query=bool(request.url.query),
+    )
+    return HTMLResponse(text, problem.status)

@@ -1,0 +1,101 @@
+"""Every registered analysis as a card, in the order of the paper; and one analysis with everything."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from hakaru.web.filters import AnalysisQuery, FigureQuery, Group
+from hakaru.web.models import AnalysisInfo, Table
+from hakaru.web.pages import _address as address
+from hakaru.web.pages._cards import Card, card
+from hakaru.web.pages._frame import Frame
+from hakaru.web.problems import Unknown
+
+router = APIRouter(include_in_schema=False)
+MAX_SHOWN = 500
+PERSONAL = ("user", "account")
+SUBJECTS = {
+    "overview": "The log at a glance",
+    "parallelism": "Parallelism",
+    "requests": "Requests and what was used",
+    "walltime": "Run time",
+    "arrivals": "Arrivals",
+    "waits": "Waiting",
+    "behaviour": "Behaviour of users",
+    "load": "Load of the machine",
+    "people": "People",
+    "shapes": "Shapes of jobs",
+}
+
+
+@router.get("/workload")
+def workload(request: Request) -> Response:
+    frame = Frame.of(request, "workload")
+    if frame.hint:
+        return frame.empty()
+    address.read(AnalysisQuery, [*address.pairs_of(frame.filters), *frame.own]).params()
+    frame.filters.check()
+    infos = [each for each in frame.asker.analyses().analyses if each.figure != "table"]
+    groups = [
+        (subject, SUBJECTS.get(subject, subject.capitalize()), [card(frame, i) for i in found])
+        for subject, found in groupby(infos, key=lambda each: each.subject)
+    ]
+    return frame.render("workload.html", groups=groups)
+
+
+@router.get("/workload/{id}")
+def one(request: Request, id: Annotated[str, Path(max_length=64)]) -> Response:
+    frame = Frame.of(request, "workload")
+    if frame.hint:
+        return frame.empty()
+    info = _info(frame, id)
+    shown = card(frame, info, own=frame.own)
+    query = _query(shown, frame)
+    table = None if shown.refused else frame.asker.table(id, query)
+    notes = [] if shown.refused else frame.asker.figure(id, _figure(query)).notes
+    return frame.render(
+        "analysis.html",
+        card=shown,
+        table=table,
+        notes=notes,
+        shown=[] if table is None else table.rows[:MAX_SHOWN],
+        links=_links(frame, shown, table),
+        groups=_groups(frame, info),
+        by=query.by,
+        values=query.params(),
+    )
+
+
+def _info(frame: Frame, id: str) -> AnalysisInfo:
+    for info in frame.asker.analyses().analyses:
+        if info.id == id:
+            return info
+    raise Unknown(f"there is no analysis {id!r}", "The workload page lists them.")
+
+
+def _query(shown: Card, frame: Frame) -> AnalysisQuery:
+    """What the card's own data link asks."""
+    from urllib.parse import parse_qsl, urlsplit
+
+    return address.read(AnalysisQuery, parse_qsl(urlsplit(shown.json).query))
+
+
+def _figure(query: AnalysisQuery) -> FigureQuery:
+    return FigureQuery(**query.model_dump(exclude_none=True))
+
+
+def _groups(frame: Frame, info: AnalysisInfo) -> list[str]:
+    if not info.groups:
+        return []
+    names: tuple[str, ...] = Group.__args__  # type: ignore[attr-defined]
+    mine = frame.me.role != "user" or frame.filters.user == frame.me.user
+    return [name for name in names if mine or name not in PERSONAL]
+
+
+def _links(frame: Frame, shown: Card, table: Table | None) -> dict[str, Any]:
+    """The jobs that the analysis counted, where its rules can be said as a filter."""
+    return {"jobs": frame.address("/jobs"), "rows": 0 if table is None else len(table.rows)}

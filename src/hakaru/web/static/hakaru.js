@@ -1,0 +1,278 @@
+// What the pages do beyond links and forms: the theme, the charts and where they lead, and a few keys.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const THEME = "hakaru-theme";
+  const charts = new Map(); // element -> { chart, drawing }
+  root.classList.add("scripted");
+
+  // --- theme: the choice stays in this browser; "system" is no choice
+  const kept = () => {
+    try { return localStorage.getItem(THEME) || "system"; } catch { return "system"; }
+  };
+  const isDark = () => {
+    const theme = root.dataset.theme;
+    return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  };
+  function applyTheme(theme) {
+    if (theme === "light" || theme === "dark") root.dataset.theme = theme;
+    else delete root.dataset.theme;
+  }
+  function chooseTheme(theme) {
+    try { localStorage.setItem(THEME, theme); } catch { /* a browser that keeps nothing */ }
+    applyTheme(theme);
+    redrawAll();
+  }
+  applyTheme(kept());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
+
+  // --- charts
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      seen.unobserve(entry.target);
+      load(entry.target);
+    }
+  }, { rootMargin: "300px" });
+
+  async function load(element) {
+    element.setAttribute("aria-busy", "true");
+    const dark = isDark();
+    const address = element.dataset.figure + (element.dataset.figure.includes("?") ? "&" : "?") + "dark=" + dark;
+    try {
+      const answer = await fetch(address, { headers: { Accept: "application/json" } });
+      const body = await answer.json();
+      if (!element.isConnected) return;
+      if (!answer.ok) fail(element, [body.detail, body.fix].filter(Boolean).join(". "));
+      else if (dark !== isDark()) load(element);
+      else draw(element, body);
+    } catch {
+      if (element.isConnected) fail(element, "The figure could not be fetched. Load the page again");
+    } finally {
+      element.removeAttribute("aria-busy");
+    }
+  }
+
+  function fail(element, text) {
+    drop(element);
+    element.dataset.failed = "";
+    delete element.dataset.drawn;
+    const told = document.createElement("p");
+    told.className = "refused";
+    told.textContent = text + ".";
+    element.replaceChildren(told);
+  }
+
+  function draw(element, drawing) {
+    drop(element);
+    element.replaceChildren();
+    element.style.height = drawing.height + "px";
+    element.dataset.drawn = drawing.kind;
+    tell(element, drawing);
+    const chart = echarts.init(element, null, { renderer: "canvas" });
+    chart.setOption(suited(drawing.option, element.clientWidth));
+    charts.set(element, { chart, drawing });
+    chart.on("click", (event) => {
+      const where = event.data && event.data.where;
+      if (where) location.assign(jobsAddress(element, where));
+    });
+    chart.on("mouseover", (event) => {
+      const leads = Boolean(event.data && event.data.where);
+      chart.getZr().setCursorStyle(leads ? "pointer" : "default");
+    });
+    chart.on("axisareaselected", () => brushed(element, chart));
+  }
+
+  // A tooltip of HTML would need style attributes, which the page's policy forbids: it is drawn.
+  function suited(option, width) {
+    const tooltip = { ...option.tooltip, renderMode: "richText" };
+    return { ...option, tooltip, ...narrowed(option, width) };
+  }
+
+  // What was laid out for a page is pulled in where a phone has no room for wide margins.
+  function narrowed(option, width) {
+    if (width >= 480) return {};
+    const fit = (grid) => ({
+      ...grid,
+      ...(typeof grid.left === "number" ? { left: Math.min(grid.left, 64) } : {}),
+      ...(typeof grid.right === "number" ? { right: Math.min(grid.right, 16) } : {}),
+    });
+    const each = (value, change) => (Array.isArray(value) ? value.map(change) : change(value));
+    return {
+      ...(option.grid ? { grid: each(option.grid, fit) } : {}),
+      ...(option.parallelAxis ? {
+        parallelAxis: option.parallelAxis.map((axis, i) => ({
+          ...axis, nameGap: i % 2 ? 30 : 12, nameTextStyle: { ...axis.nameTextStyle, fontSize: 10 },
+        })),
+      } : {}),
+    };
+  }
+
+  function tell(element, drawing) {
+    const list = element.parentElement.querySelector("[data-notes]");
+    if (!list) return;
+    const notes = [...drawing.notes, ...(drawing.withheld ? [drawing.withheld.why] : [])];
+    list.replaceChildren(...notes.map((note) => {
+      const item = document.createElement("li");
+      item.textContent = note;
+      return item;
+    }));
+  }
+
+  function jobsAddress(element, where) {
+    const address = new URL(element.dataset.jobs, location.href);
+    const mine = element.dataset.where;
+    address.searchParams.set("where", mine ? `(${mine}) AND ${where}` : where);
+    return address.pathname + address.search;
+  }
+
+  function drop(element) {
+    const found = charts.get(element);
+    if (found) found.chart.dispose();
+    charts.delete(element);
+  }
+
+  function redrawAll() {
+    for (const element of [...charts.keys()]) element.isConnected ? load(element) : drop(element);
+  }
+
+  // --- brushing: ranges on parallel axes become a filter, and the engine counts its jobs
+  let counting = 0;
+  async function brushed(element, chart) {
+    const line = element.parentElement.querySelector(".brushed");
+    const option = chart.getOption();
+    const where = option.parallel.length > 1 ? "" : rangesOf(chart, option.parallelAxis);
+    line.hidden = !where;
+    if (!where) return;
+    const turn = ++counting;
+    const address = jobsAddress(element, where);
+    line.textContent = "Counting the brushed jobs …";
+    const api = new URL("/api/v1" + address, location.href);
+    api.searchParams.set("size", "1");
+    const answer = await fetch(api, { headers: { Accept: "application/json" } });
+    const body = await answer.json();
+    if (turn !== counting) return;
+    if (!answer.ok) { line.textContent = body.detail; return; }
+    const link = document.createElement("a");
+    link.href = address;
+    link.textContent = `${body.num_rows.toLocaleString("en")} jobs lie in the brushed ranges`;
+    line.replaceChildren(link);
+  }
+
+  function rangesOf(chart, axes) {
+    const parts = [];
+    axes.forEach((axis, index) => {
+      const model = chart.getModel().getComponent("parallelAxis", index);
+      const ranges = (model.activeIntervals || []).map((each) => rangeOf(axis, each)).filter(Boolean);
+      if (ranges.length === 1) parts.push(ranges[0]);
+      else if (ranges.length) parts.push(`(${ranges.join(" OR ")})`);
+    });
+    return parts.join(" AND ");
+  }
+
+  // A range that reaches the foot of an axis has no lower bound: what is less is drawn there too.
+  function rangeOf(axis, interval) {
+    const [low, high] = [Math.min(...interval), Math.max(...interval)];
+    if (axis.type === "category") return namesOf(axis, low, high);
+    const whole = axis.factor === 1 && axis.column.startsWith("num_");
+    const text = (value, round) => (whole ? round(value) : Number((value * axis.factor).toPrecision(6)));
+    const above = axis.min !== undefined && low <= axis.min * 1.01 ? "" : `${axis.column} >= ${text(low, Math.ceil)}`;
+    const below = `${axis.column} <= ${text(high, Math.floor)}`;
+    return [above, below].filter(Boolean).join(" AND ");
+  }
+
+  function namesOf(axis, low, high) {
+    const names = axis.data.slice(Math.max(0, Math.ceil(low)), Math.floor(high) + 1);
+    const quoted = names.map((name) => `'${String(name.value ?? name).replaceAll("'", "''")}'`);
+    return quoted.length ? `${axis.column} IN (${quoted.join(", ")})` : "";
+  }
+
+  // --- the figure as a file, made here
+  function save(button) {
+    const holder = button.closest("[data-analysis]");
+    const element = holder.querySelector(".chart");
+    const found = charts.get(element);
+    if (!found) return;
+    const name = `${element.dataset.id}.${button.dataset.save}`;
+    if (button.dataset.save === "png") {
+      fetchBlob(found.chart.getDataURL({ pixelRatio: 2 }), name);
+    } else {
+      const drawn = echarts.init(null, null, {
+        renderer: "svg", ssr: true, width: Math.max(640, element.clientWidth), height: found.drawing.height,
+      });
+      drawn.setOption(found.drawing.option);
+      give(new Blob([drawn.renderToSVGString()], { type: "image/svg+xml" }), name);
+      drawn.dispose();
+    }
+  }
+
+  function fetchBlob(dataUrl, name) {
+    const bytes = Uint8Array.from(atob(dataUrl.split(",")[1]), (letter) => letter.charCodeAt(0));
+    give(new Blob([bytes], { type: "image/png" }), name);
+  }
+
+  function give(blob, name) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  }
+
+  // --- the page, at first and after each swap
+  function prepare() {
+    for (const element of [...charts.keys()]) if (!element.isConnected) drop(element);
+    for (const element of document.querySelectorAll(".chart:not([data-drawn], [data-failed])")) seen.observe(element);
+    for (const each of document.querySelectorAll("[data-theme-switch]")) {
+      each.hidden = false;
+      const now = each.querySelector(`input[value="${kept()}"]`);
+      if (now) now.checked = true;
+    }
+  }
+
+  function busy(is) {
+    root.classList.toggle("loading", is);
+    const main = document.getElementById("main");
+    if (main) main.toggleAttribute("aria-busy", is);
+    if (main && is) main.setAttribute("aria-busy", "true");
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    prepare();
+    document.addEventListener("htmx:config:request", (event) => {
+      const body = event.detail.ctx.request.body; // a form's empty fields say nothing
+      if (body instanceof FormData) for (const [name, value] of [...body]) if (value === "") body.delete(name);
+    });
+    const isWhole = (event) => event.detail.ctx?.target?.id === "page";
+    document.addEventListener("htmx:before:request", (event) => { if (isWhole(event)) busy(true); });
+    document.addEventListener("htmx:finally:request", () => busy(false));
+    document.addEventListener("htmx:after:swap", (event) => {
+      const held = event.target.closest?.("[aria-busy]");
+      if (held) held.removeAttribute("aria-busy");
+      prepare();
+    });
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.name === "theme") chooseTheme(event.target.value);
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-save]");
+    if (button) save(button);
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest?.("input, select, textarea");
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
+      const field = document.getElementById("q") || document.getElementById("f-since");
+      if (field) { event.preventDefault(); field.focus(); }
+    }
+  });
+  let waiting = 0;
+  addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => charts.forEach(({ chart, drawing }, element) => {
+      chart.resize();
+      chart.setOption(suited(drawing.option, element.clientWidth), true);
+    }), 120);
+  });
+  addEventListener("beforeprint", () => charts.forEach(({ chart }) => chart.resize()));
+})();
