@@ -1,4 +1,4 @@
-"""The pages: HTML of what the service answers, the same that /api/v1 gives; charts are drawn in the browser."""
+"""The pages: HTML of what the service answers, the same as /api/v1; the browser draws the charts."""
 
 from __future__ import annotations
 

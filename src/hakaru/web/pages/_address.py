@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar, get_origin
 from urllib.parse import urlencode
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
-from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from hakaru.web.filters import Filters
 
 M = TypeVar("M", bound=BaseModel)
 Pairs = list[tuple[str, str]]
-MANY = ("cluster", "state", "published")
 NAMES = tuple(Filters.model_fields)
 
 
@@ -32,7 +30,7 @@ def read(model: type[M], pairs: Iterable[tuple[str, str]]) -> M:
     """The parameters as a model; what is wrong is told as the API tells it."""
     values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in MANY:
+        if _takes_many(model, name):
             values.setdefault(name, []).append(value)
         elif name in values:
             raise _wrong(name, value, "stands there twice")
@@ -75,8 +73,9 @@ def only(pairs: Iterable[tuple[str, str]], names: Iterable[str]) -> Pairs:
     return [each for each in pairs if each[0] in allowed]
 
 
-def as_mapping(params: QueryParams | Mapping[str, str], name: str) -> str | None:
-    return params.get(name) or None
+def _takes_many(model: type[BaseModel], name: str) -> bool:
+    field = model.model_fields.get(name)
+    return field is not None and get_origin(field.annotation) is tuple
 
 
 def _written(value: Any) -> str:

@@ -61,7 +61,7 @@ def _selected(frame: Frame, info: AnalysisInfo, cluster: str | None) -> address.
 
 
 def _behind(info: AnalysisInfo, base: address.Pairs) -> address.Pairs:
-    """The filters of the jobs behind it; what a machine does in a period is done by jobs from before it too."""
+    """The filters of the jobs behind it; those that ran in a period may have been submitted before it."""
     gone = {"by", "where"}
     if load_all().get(info.id).period == "present":
         gone |= {"since", "until"}

@@ -102,7 +102,7 @@ class Frame:
     def zone_of(self, cluster: str) -> str:
         return next((each.zone for each in self.clusters if each.name == cluster), "UTC")
 
-    def address(self, path: str | None = None, **more: Any) -> str:
+    def at(self, path: str | None = None, **more: Any) -> str:
         """This view at another page, or with other words in its address."""
         base = [*self.pairs, *(self.own if path is None else self._weight())]
         return address.written(path or self.request.url.path, base, **more)
@@ -112,7 +112,7 @@ class Frame:
 
     def render(self, template: str, **context: Any) -> Response:
         if address.has_empty(self.request):
-            return RedirectResponse(self.address(), status_code=303)
+            return RedirectResponse(self.at(), status_code=303)
         return HTMLResponse(render(template, frame=self, **_around(self), **context))
 
     def empty(self) -> Response:
@@ -140,7 +140,7 @@ def environment() -> Environment:
 
 def _around(frame: Frame) -> dict[str, Any]:
     return {
-        "pages": [(id, frame.address(path), name) for id, path, name in PAGES],
+        "pages": [(id, frame.at(path), name) for id, path, name in PAGES],
         "chips": _chips(frame),
         "periods": _periods(frame),
         "states": STATES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log10
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -34,8 +35,8 @@ def compare(request: Request) -> Response:
         sources=sources,
         unused=[name for name, _ in frame.pairs if name not in TAKES],
         switches=[
-            ("headline", frame.address(metrics=None)),
-            ("all", frame.address(metrics="all")),
+            ("headline", frame.at(metrics=None)),
+            ("all", frame.at(metrics="all")),
         ],
     )
 
@@ -69,8 +70,6 @@ def _line(found: Comparison, metric: dict[str, Any], sources: dict[str, int]) ->
 
 def _strip(metric: dict[str, Any]) -> dict[str, list[float]] | None:
     """Places between 0 and 100 for a small drawing; on a log scale where the values span decades."""
-    from math import log10
-
     own = [c["value"] for c in metric["computed"].values() if c["value"] is not None]
     others = [each["value"] for each in metric["published"].values()]
     values = [*own, *others]
@@ -81,7 +80,7 @@ def _strip(metric: dict[str, Any]) -> dict[str, list[float]] | None:
 
     def place(value: float) -> float:
         if wide:
-            return 100 * (log10(value) - log10(low)) / (log10(high) - log10(low))
-        return 100 * (value - low) / (high - low)
+            return 100 * log10(value / low) / log10(high / low)
+        return float(100 * (value - low) / (high - low))
 
     return {"own": [place(v) for v in own], "others": [place(v) for v in others]}

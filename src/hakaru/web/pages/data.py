@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from hakaru.web.filters import RejectsQuery
+from hakaru.web.filters import Nothing, RejectsQuery
 from hakaru.web.pages import _address as address
 from hakaru.web.pages._frame import Frame
 
@@ -15,6 +15,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/data")
 def data(request: Request) -> Response:
     frame = Frame.of(request, "data")
+    address.read(Nothing, frame.own_only())
     return frame.render("data.html", found=frame.asker.lake(), title="Data")
 
 

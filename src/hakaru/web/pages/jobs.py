@@ -79,7 +79,7 @@ def _sort(frame: Frame, query: JobsQuery, name: str) -> str | None:
     if name in UNSORTED:
         return None
     turned = "asc" if query.sort == name and query.order == "desc" else "desc"
-    return frame.address(sort=name, order=turned, page=None)
+    return frame.at(sort=name, order=turned, page=None)
 
 
 def _record(found: Job) -> list[tuple[str, list[tuple[str, Any, str, str]]]]:

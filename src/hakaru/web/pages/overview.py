@@ -7,7 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from hakaru.web.filters import Nothing
 from hakaru.web.models import ClusterOverview
+from hakaru.web.pages import _address as address
 from hakaru.web.pages import _shown as shown
 from hakaru.web.pages._cards import card
 from hakaru.web.pages._frame import Frame
@@ -21,6 +23,7 @@ def overview(request: Request) -> Response:
     frame = Frame.of(request, "overview")
     if frame.hint:
         return frame.empty()
+    address.read(Nothing, frame.own_only())
     found = frame.asker.overview(frame.filters)
     infos = {info.id: info for info in frame.asker.analyses().analyses}
     clusters = [
@@ -28,7 +31,7 @@ def overview(request: Request) -> Response:
             "overview": each,
             "tiles": _tiles(each),
             "cards": [card(frame, infos[id], each.cluster) for id in CHARTS],
-            "findings": frame.address("/findings", cluster=each.cluster),
+            "findings": frame.at("/findings", cluster=each.cluster),
         }
         for each in found.clusters
     ]
@@ -41,13 +44,14 @@ def findings(request: Request) -> Response:
     frame = Frame.of(request, "overview")
     if frame.hint:
         return frame.empty()
+    address.read(Nothing, frame.own_only())
     found = frame.asker.findings(frame.filters)
     return frame.render("findings.html", found=found)
 
 
 def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
     """The numbers of a cluster: a label, the value, what it means, and the change."""
-    now, mean = each.now, each.measures
+    mean = each.measures
     many = "GPUs" if each.unit == "gpu" else "processors"
     one = "GPU" if each.unit == "gpu" else "processor"
     share = f"{shown.share(mean.utilisation)} of those installed" if mean.utilisation else ""
@@ -63,7 +67,7 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
               "num_users", None),
         _tile("Completed", shown.share(mean.share_completed),
               f"median run {shown.duration(mean.run_median_s)}", each, "share_completed", False),
-    ] if now is not None else []  # fmt: skip
+    ]  # fmt: skip
 
 
 def _tile(

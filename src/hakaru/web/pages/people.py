@@ -45,9 +45,7 @@ def people(request: Request) -> Response:
         columns=columns,
         name=name,
         cluster=query.cluster[0],
-        switches=[
-            (kind, frame.address(kind=kind, page=None, q=None)) for kind in ("users", "accounts")
-        ],
+        switches=[(kind, frame.at(kind=kind, page=None, q=None)) for kind in ("users", "accounts")],
     )
 
 
@@ -55,4 +53,4 @@ def _sort(frame: Frame, query: PeopleQuery, word: str | None) -> str | None:
     if word is None:
         return None
     turned = "asc" if query.sort == word and query.order == "desc" else "desc"
-    return frame.address(sort=word, order=turned, page=None)
+    return frame.at(sort=word, order=turned, page=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from typing import Annotated, Any
+from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
@@ -54,7 +55,7 @@ def one(request: Request, id: Annotated[str, Path(max_length=64)]) -> Response:
         return frame.empty()
     info = _info(frame, id)
     shown = card(frame, info, own=frame.own)
-    query = _query(shown, frame)
+    query = _query(shown)
     table = None if shown.refused else frame.asker.table(id, query)
     notes = [] if shown.refused else frame.asker.figure(id, _figure(query)).notes
     return frame.render(
@@ -63,7 +64,7 @@ def one(request: Request, id: Annotated[str, Path(max_length=64)]) -> Response:
         table=table,
         notes=notes,
         shown=[] if table is None else table.rows[:MAX_SHOWN],
-        links=_links(frame, shown, table),
+        links=_links(frame, table),
         groups=_groups(frame, info),
         by=query.by,
         values=query.params(),
@@ -77,10 +78,8 @@ def _info(frame: Frame, id: str) -> AnalysisInfo:
     raise Unknown(f"there is no analysis {id!r}", "The workload page lists them.")
 
 
-def _query(shown: Card, frame: Frame) -> AnalysisQuery:
+def _query(shown: Card) -> AnalysisQuery:
     """What the card's own data link asks."""
-    from urllib.parse import parse_qsl, urlsplit
-
     return address.read(AnalysisQuery, parse_qsl(urlsplit(shown.json).query))
 
 
@@ -96,6 +95,5 @@ def _groups(frame: Frame, info: AnalysisInfo) -> list[str]:
     return [name for name in names if mine or name not in PERSONAL]
 
 
-def _links(frame: Frame, shown: Card, table: Table | None) -> dict[str, Any]:
-    """The jobs that the analysis counted, where its rules can be said as a filter."""
-    return {"jobs": frame.address("/jobs"), "rows": 0 if table is None else len(table.rows)}
+def _links(frame: Frame, table: Table | None) -> dict[str, Any]:
+    return {"jobs": frame.at("/jobs"), "rows": 0 if table is None else len(table.rows)}

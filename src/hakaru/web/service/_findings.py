@@ -47,7 +47,7 @@ def _results(readers: Readers, viewer: Viewer, filters: Filters) -> dict[Key, Re
     """The analyses that findings read, as this viewer gets them; one with a row withheld is left out."""
     found: dict[Key, Result] = {}
     for id, weight in ANALYSES:
-        query = AnalysisQuery(**filters.model_dump(exclude_none=True), weight=weight)
+        query = AnalysisQuery(**filters.model_dump(exclude_none=True) | {"weight": weight})
         try:
             guarded = _analyses.result(readers, viewer, id, query)
         except Refused:
