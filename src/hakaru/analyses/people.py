@@ -67,26 +67,30 @@ def _people(
     )
     by = "holder" if sort == "name" else sort
     return f"""
-        WITH held AS (
-            SELECT {holder} AS holder, jobs.{other} AS other, pe_hours, wait_s, run_s, submitted_at,
-                   CASE WHEN requested_s > 0 THEN run_s / requested_s END AS accuracy, {ended} AS ended_as
-            FROM jobs
-        ), {_counts("wait_s")}, {_counts("run_s")}, waits AS (
+        WITH {_counts(holder, "wait_s")}, {_counts(holder, "run_s")},
+        {_counts(holder, "accuracy", "CASE WHEN requested_s > 0 THEN run_s / requested_s END")}, waits AS (
             SELECT holder, {quantile("wait_s", 0.5)} AS median_wait_s,
                    {quantile("wait_s", 0.95)} AS p95_wait_s
             FROM ({ranked("wait_s_counts", "holder", "wait_s")}) AS ranked GROUP BY holder
         ), runs AS (
             SELECT holder, {quantile("run_s", 0.5)} AS median_run_s
             FROM ({ranked("run_s_counts", "holder", "run_s")}) AS ranked GROUP BY holder
+        ), accuracies AS (
+            SELECT holder, {quantile("accuracy", 0.5)} AS median_request_accuracy
+            FROM ({ranked("accuracy_counts", "holder", "accuracy")}) AS ranked GROUP BY holder
         ), totals AS (
             SELECT holder, count(DISTINCT other) AS num_{other}s, count(*) AS num_jobs,
-                   sum(pe_hours) AS pe_hours, percentile(accuracy, 0.5) AS median_request_accuracy,
-                   {shares}, min(submitted_at) AS first_submit, max(submitted_at) AS last_submit
-            FROM held GROUP BY holder
+                   sum(pe_hours) AS pe_hours, {shares},
+                   min(submitted_at) AS first_submit, max(submitted_at) AS last_submit
+            FROM (SELECT {holder} AS holder, jobs.{other} AS other, pe_hours, submitted_at,
+                         {ended} AS ended_as
+                  FROM jobs) AS held
+            GROUP BY holder
         ), summed AS (
-            SELECT totals.*, median_wait_s, p95_wait_s, median_run_s
+            SELECT totals.*, median_wait_s, p95_wait_s, median_run_s, median_request_accuracy
             FROM totals LEFT JOIN waits ON totals.holder = waits.holder
             LEFT JOIN runs ON totals.holder = runs.holder
+            LEFT JOIN accuracies ON totals.holder = accuracies.holder
         )
         SELECT holder AS {name}, num_{other}s, num_jobs, pe_hours,
                pe_hours / nullif(sum(pe_hours) OVER (), 0) AS share_pe_hours, median_wait_s, p95_wait_s,
@@ -96,8 +100,10 @@ def _people(
     """
 
 
-def _counts(column: str) -> str:
-    """Waits and run times are whole seconds that many jobs share: far fewer to hold than the jobs."""
-    return f"""{column}_counts AS (
-            SELECT holder, {column}, count({column}) AS num FROM held GROUP BY holder, {column}
+def _counts(holder: str, name: str, value: str | None = None) -> str:
+    """How often each value occurs: it can spill to disk, where a quantile over all jobs cannot."""
+    return f"""{name}_counts AS (
+            SELECT holder, {name}, count({name}) AS num
+            FROM (SELECT {holder} AS holder, {value or name} AS {name} FROM jobs) AS held
+            GROUP BY holder, {name}
         )"""
