@@ -16,6 +16,7 @@ from hakaru.web.pages._frame import Frame
 
 router = APIRouter(include_in_schema=False)
 TAKES = ("cluster", "since", "until")
+FEW = 3  # a drawing of fewer says nothing
 
 
 @router.get("/compare")
@@ -71,9 +72,10 @@ def _line(found: Comparison, metric: dict[str, Any], sources: dict[str, int]) ->
 def _strip(metric: dict[str, Any]) -> dict[str, list[float]] | None:
     """Places between 0 and 100 for a small drawing; on a log scale where the values span decades."""
     own = [c["value"] for c in metric["computed"].values() if c["value"] is not None]
-    others = [each["value"] for each in metric["published"].values()]
+    names = {name.lower() for name in metric["computed"]}
+    others = [e["value"] for name, e in metric["published"].items() if name.lower() not in names]
     values = [*own, *others]
-    if not own or not others or min(values) == max(values):
+    if not own or len(others) < FEW or min(values) == max(values):
         return None
     wide = min(values) > 0 and max(values) / min(values) > 50
     low, high = min(values), max(values)

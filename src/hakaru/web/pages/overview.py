@@ -15,7 +15,7 @@ from hakaru.web.pages._cards import card
 from hakaru.web.pages._frame import Frame
 
 router = APIRouter(include_in_schema=False)
-CHARTS = ("load", "arrivals-by-week", "states", "jobs-by-quarter")
+CHARTS = ("load", "arrivals-by-week", "states")
 
 
 @router.get("/")

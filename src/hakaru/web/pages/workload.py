@@ -17,7 +17,7 @@ from hakaru.web.pages._frame import Frame
 from hakaru.web.problems import Unknown
 
 router = APIRouter(include_in_schema=False)
-MAX_SHOWN = 500
+MAX_SHOWN = 100
 PERSONAL = ("user", "account")
 SUBJECTS = {
     "overview": "The log at a glance",

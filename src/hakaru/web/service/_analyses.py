@@ -6,6 +6,7 @@ import math
 from typing import Any, Literal
 
 from hakaru.analyses import Analysis, Param, load_all
+from hakaru.analyses._base import SUBJECTS
 from hakaru.registry import hint
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery
@@ -27,7 +28,9 @@ MAX_ROWS = 100_000
 
 
 def listed() -> Analyses:
-    return Analyses(analyses=[_info(analysis) for analysis in load_all()])
+    """In the order in which the paper tells them."""
+    known = sorted(load_all(), key=lambda each: _place(each.subject))
+    return Analyses(analyses=[_info(analysis) for analysis in known])
 
 
 def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> Guarded:
@@ -144,3 +147,7 @@ def _parameter(param: Param) -> Parameter:
         choices=list(param.choices),
         **bounds,
     )
+
+
+def _place(subject: str) -> int:
+    return SUBJECTS.index(subject) if subject in SUBJECTS else len(SUBJECTS)
