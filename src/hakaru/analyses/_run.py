@@ -71,6 +71,7 @@ class Session:
     _units: dict[str, str] = field(default_factory=dict, init=False)
     _scope: Any = field(default=None, init=False)
     _words: set[str] = field(default_factory=set, init=False)
+    _beside: set[str] = field(default_factory=set, init=False)
     _counts: dict[tuple[Rule, ...], dict[int, int]] = field(default_factory=dict, init=False)
 
     def __enter__(self) -> Session:
@@ -155,17 +156,17 @@ class Session:
         self, sql: str, selection: Selection, rules: tuple[Rule, ...], period: str
     ) -> pa.Table:
         passing = " AND ".join(f"({rule.sql})" for rule in rules) or "true"
-        self._look_at(selection, period, words_of(f"{sql} {passing}"))
+        scope = (replace(selection, min_run_s=None, states=()), period)
+        if scope != self._scope:
+            self._scope, self._words, self._beside = scope, set(), set()
+            self._counts.clear()
+        self._define(selection, period, words_of(f"{sql} {passing}"))
         self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {passing}")
         return self.engine.query(sql)
 
-    def _look_at(self, selection: Selection, period: str, words: set[str]) -> None:
-        """Define the tables that a query names; those of the last query stay where they are the same."""
-        scope = (replace(selection, min_run_s=None, states=()), period)
-        if scope != self._scope:
-            self._scope, self._words = scope, set()
-            self._counts.clear()
-        elif words <= self._words:
+    def _define(self, selection: Selection, period: str, words: set[str]) -> None:
+        """The tables that a query's words name, with the columns that they name and no others."""
+        if words == self._words:
             return
         names = selection.clusters
         site = Site(
@@ -175,21 +176,17 @@ class Session:
         )
         zones = {name: cluster.zone for name, cluster in site.clusters.items()}
         condition = condition_of(selection, zones, period)
-        fresh = (words | words_of(condition.sql)) - self._words
-        self._words |= fresh
-        jobs = site.jobs_sql(self.stored, selection, self._words)
-        self.engine.define(
-            "jobs_selected",
-            f"SELECT * FROM ({jobs}) AS jobs_all WHERE {condition.sql}",
-            condition.values,
-        )
-        if "limits" in fresh:
-            fresh.add("queues")
+        jobs = site.jobs_sql(self.stored, selection, words | words_of(condition.sql))
+        selected = f"SELECT * FROM ({jobs}) AS jobs_all WHERE {condition.sql}"
+        self.engine.define("jobs_selected", selected, condition.values)
+        wanted = words | ({"queues"} if "limits" in words else set())
         for name, rows in site.constants(selection).items():
-            if name in fresh:
+            if name in wanted - self._beside:
                 self.engine.constants(name, rows())
-        if "limits" in fresh:
+        if "limits" in wanted - self._beside:
             self.engine.define("limits", site.limits_sql(self.stored))
+        self._beside |= wanted
+        self._words = words
 
     def _count(self, rules: tuple[Rule, ...]) -> dict[int, int]:
         if rules not in self._counts:
