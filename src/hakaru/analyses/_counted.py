@@ -10,10 +10,12 @@ from __future__ import annotations
 def ranked(counts: str, by: str, value: str) -> str:
     """SQL that adds to `counts` (the columns `by`, the value and `num`) what the rest here needs."""
     whole = f"OVER (PARTITION BY {by})"
+    number = "CAST(num AS DOUBLE)"  # DuckDB sums whole numbers over a window in 128 bits, slowly
     return f"""
-        SELECT {counts}.*, sum(num) {whole} AS num_all,
-               sum(num) OVER (PARTITION BY {by} ORDER BY {value} NULLS FIRST) AS num_up_to,
-               sum(num * {value}) {whole} / nullif(sum(num) {whole}, 0) AS mean_value
+        SELECT {counts}.*, sum({number}) {whole} AS num_all,
+               sum({number}) OVER (PARTITION BY {by} ORDER BY {value} NULLS FIRST
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS num_up_to,
+               sum({number} * {value}) {whole} / nullif(sum({number}) {whole}, 0) AS mean_value
         FROM {counts}
     """
 

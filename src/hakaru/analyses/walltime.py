@@ -141,44 +141,46 @@ def _draws(sample: int, draws: int, seed: int) -> str:
     A draw's number tells its group too: all that is drawn is then put in order by numbers alone.
     """
     steps = ", ".join(
-        f"CAST(conv(substr(md5(concat('{seed} {name} ', CAST(side AS STRING))), 1, 7), 16, 10) AS BIGINT)"
+        f"CAST(conv(substr(md5(concat('{seed} {name} ', CAST(half AS STRING))), 1, 7), 16, 10) AS BIGINT)"
         f" + 1 AS {name}"
         for name in ("first_step", "second_step", "start")
     )
     return f"""
-        sides AS (
+        counted AS (
             SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, count(*) AS num_side
             FROM jobs WHERE run_s > 0 GROUP BY grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END
+        ), sides AS (
+            SELECT counted.*, CAST(dense_rank() OVER (ORDER BY grp) AS BIGINT) AS team FROM counted
         ), balance AS (
-            SELECT grp, CAST(row_number() OVER (ORDER BY grp) AS BIGINT) AS team,
+            SELECT grp, team,
                    CASE WHEN count(*) = 2 THEN least({sample}, min(num_side)) ELSE 0 END AS num_drawn
-            FROM sides GROUP BY grp
+            FROM sides GROUP BY grp, team
         ), lots AS (
             SELECT grp, CASE WHEN num_pes = 1 THEN 1 ELSE 0 END AS single, num_pes, run_s, job_id,
                    {lot(seed)} AS lot
             FROM jobs WHERE run_s > 0
         ), pool AS (
-            SELECT lots.grp, lots.single, num_pes, run_s, row_number() OVER (
-                       PARTITION BY lots.grp, lots.single ORDER BY lot, job_id, run_s, num_pes) AS place
+            SELECT team * 2 + lots.single AS side, num_pes, run_s, row_number() OVER (
+                       PARTITION BY team * 2 + lots.single ORDER BY lot, job_id, run_s, num_pes) AS place
             FROM lots JOIN sides ON lots.grp = sides.grp AND lots.single = sides.single
             WHERE lot <= {highest(f"{sample * 12} / num_side")}
         ), turns AS (
             SELECT CAST(number AS BIGINT) AS turn
             FROM (SELECT explode(sequence(1, {sample})) AS number) AS numbers
         ), steps AS (
-            SELECT side, {steps}
-            FROM (SELECT explode(sequence(0, {2 * draws - 1})) AS side) AS drawn_sides
+            SELECT half, {steps}
+            FROM (SELECT explode(sequence(0, {2 * draws - 1})) AS half) AS halves
         ), places AS (
-            SELECT sides.grp, sides.single, team * {draws} + CAST(floor(side / 2) AS BIGINT) AS draw, (
+            SELECT sides.team * 2 + single AS side,
+                   sides.team * {draws} + CAST(floor(half / 2) AS BIGINT) AS draw, (
                        (first_step * turn % {PRIME} * turn + second_step * turn + start) % {PRIME}
                    ) % least(num_side, {sample * 10}) + 1 AS place
-            FROM sides JOIN balance ON sides.grp = balance.grp
-            JOIN steps ON sides.single = side % 2
+            FROM sides JOIN balance ON sides.team = balance.team
+            JOIN steps ON sides.single = half % 2
             JOIN turns ON turn <= num_drawn
         ), drawn AS (
             SELECT draw, num_pes, run_s
-            FROM places JOIN pool ON places.grp = pool.grp AND places.single = pool.single
-                 AND places.place = pool.place
+            FROM places JOIN pool ON places.side = pool.side AND places.place = pool.place
         )
     """
 
