@@ -250,7 +250,7 @@ def test_every_answer_has_the_security_headers(closed_site: Running) -> None:
                 assert "unsafe" not in headers["content-security-policy"]
                 assert "frame-ancestors 'none'" in headers["content-security-policy"]
                 assert headers["x-content-type-options"] == "nosniff"
-                assert headers["referrer-policy"] == "no-referrer"
+                assert headers["referrer-policy"] == "same-origin"
                 assert headers["cache-control"] == "no-store"
                 assert "server" not in headers
 

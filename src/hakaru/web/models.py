@@ -104,6 +104,9 @@ class Drawing(BaseModel):
     option: dict[str, Any]
     notes: list[str]
     height: int = Field(description="Pixels at which it is best drawn, at any width.")
+    where: str | None = Field(
+        default=None, description="The analysis' own rules as a filter, for the jobs behind it."
+    )
     withheld: Withheld | None = None
 
 

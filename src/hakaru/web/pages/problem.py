@@ -21,6 +21,6 @@ def problem_page(request: Request, problem: Problem) -> Response:
         problem=problem,
         pages=PAGES if viewer is not None else (),
         path=request.url.path,
-        has_query=bool(request.url.query),
+        has_query=bool(request.url.query) and not request.url.path.startswith("//"),
     )
     return HTMLResponse(text, problem.status)

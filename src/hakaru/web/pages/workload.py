@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from hakaru.web.filters import AnalysisQuery, FigureQuery, Group
-from hakaru.web.models import AnalysisInfo, Table
+from hakaru.web.models import AnalysisInfo
 from hakaru.web.pages import _address as address
 from hakaru.web.pages._cards import Card, card
 from hakaru.web.pages._frame import Frame
@@ -57,14 +57,15 @@ def one(request: Request, id: Annotated[str, Path(max_length=64)]) -> Response:
     shown = card(frame, info, own=frame.own)
     query = _query(shown)
     table = None if shown.refused else frame.asker.table(id, query)
-    notes = [] if shown.refused else frame.asker.figure(id, _figure(query)).notes
+    drawing = None if shown.refused else frame.asker.figure(id, _figure(query))
     return frame.render(
         "analysis.html",
         card=shown,
         table=table,
-        notes=notes,
+        notes=[] if drawing is None else drawing.notes,
         shown=[] if table is None else table.rows[:MAX_SHOWN],
-        links=_links(frame, table),
+        behind=shown.jobs if drawing is None else _behind(shown, drawing.where),
+        num_rows=0 if table is None else len(table.rows),
         groups=_groups(frame, info),
         by=query.by,
         values=query.params(),
@@ -95,5 +96,9 @@ def _groups(frame: Frame, info: AnalysisInfo) -> list[str]:
     return [name for name in names if mine or name not in PERSONAL]
 
 
-def _links(frame: Frame, table: Table | None) -> dict[str, Any]:
-    return {"jobs": frame.at("/jobs"), "rows": 0 if table is None else len(table.rows)}
+def _behind(shown: Card, rules: str | None) -> str:
+    """The jobs that the analysis counted: those that pass its rules too."""
+    parts = [f"({shown.where})" if rules and shown.where else shown.where, rules]
+    where = " AND ".join(part for part in parts if part)
+    pairs = parse_qsl(urlsplit(shown.jobs).query)
+    return address.written("/jobs", pairs, where=where or None)

@@ -73,6 +73,7 @@ def table(guarded: Guarded) -> Table:
 
 def figure(readers: Readers, guarded: Guarded, dark: bool) -> Drawing:
     from hakaru.figures import draw
+    from hakaru.figures._where import conjunction, of_rules
 
     first = guarded.result.selection.clusters[0]
     unit: Literal["gpu", "cpu"] = "gpu" if about(readers).units[first] == "gpu" else "cpu"
@@ -85,6 +86,7 @@ def figure(readers: Readers, guarded: Guarded, dark: bool) -> Drawing:
         option=figure.option,
         notes=list(figure.notes) if guarded.counts else [],
         height=figure.height,
+        where=conjunction(of_rules(guarded.result)),
         withheld=guarded.withheld,
     )
 

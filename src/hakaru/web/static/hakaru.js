@@ -86,7 +86,15 @@
   // A tooltip of HTML would need style attributes, which the page's policy forbids: it is drawn.
   function suited(option, width) {
     const tooltip = { ...option.tooltip, renderMode: "richText" };
-    return { ...option, tooltip, ...narrowed(option, width) };
+    return { ...option, tooltip, ...narrowed(option, width), ...labelled(option, width) };
+  }
+
+  // Few names on an axis are all written, broken where they are long.
+  function labelled(option, width) {
+    const axis = option.xAxis;
+    if (!axis || Array.isArray(axis) || axis.type !== "category" || axis.data.length > 8) return {};
+    const room = Math.floor((width - 100) / axis.data.length) - 6;
+    return { xAxis: { ...axis, axisLabel: { ...axis.axisLabel, interval: 0, hideOverlap: false, width: room, overflow: "break" } } };
   }
 
   // What was laid out for a page is pulled in where a phone has no room for wide margins.
@@ -109,6 +117,8 @@
   }
 
   function tell(element, drawing) {
+    const behind = element.parentElement.querySelector("[data-behind]");
+    if (behind && drawing.where) behind.href = jobsAddress(element, drawing.where);
     const list = element.parentElement.querySelector("[data-notes]");
     if (!list) return;
     const notes = [...drawing.notes, ...(drawing.withheld ? [drawing.withheld.why] : [])];
@@ -170,14 +180,14 @@
     return parts.join(" AND ");
   }
 
-  // A range that reaches the foot of an axis has no lower bound: what is less is drawn there too.
+  // A range that reaches an end of its axis is open there: what is less is drawn at the foot too.
   function rangeOf(axis, interval) {
     const [low, high] = [Math.min(...interval), Math.max(...interval)];
     if (axis.type === "category") return namesOf(axis, low, high);
     const whole = axis.factor === 1 && axis.column.startsWith("num_");
     const text = (value, round) => (whole ? round(value) : Number((value * axis.factor).toPrecision(6)));
     const above = axis.min !== undefined && low <= axis.min * 1.01 ? "" : `${axis.column} >= ${text(low, Math.ceil)}`;
-    const below = `${axis.column} <= ${text(high, Math.floor)}`;
+    const below = axis.max !== undefined && high >= axis.max * 0.99 ? "" : `${axis.column} <= ${text(high, Math.floor)}`;
     return [above, below].filter(Boolean).join(" AND ");
   }
 
@@ -252,9 +262,14 @@
       prepare();
     });
   });
+  // A changed field sends its form. Enter changes and submits at once: one of the two is enough.
+  let sending = 0;
   document.addEventListener("change", (event) => {
+    const form = event.target.form;
     if (event.target.name === "theme") chooseTheme(event.target.value);
+    else if (form && "auto" in form.dataset) sending = setTimeout(() => form.isConnected && form.requestSubmit(), 0);
   });
+  document.addEventListener("submit", () => clearTimeout(sending), true);
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-save]");
     if (button) save(button);

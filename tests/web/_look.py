@@ -1,0 +1,77 @@
+"""A tab of a real browser that remembers what it must not have seen: errors, and other hosts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tests.web.conftest import Running
+
+DRAWN = "[data-drawn], [data-failed]"
+
+
+class Tab:
+    """A page of the app; `complaints` are console errors and requests to anybody else."""
+
+    def __init__(self, page: Any, url: str) -> None:
+        self.page, self.url = page, url.rstrip("/")
+        self.complaints: list[str] = []
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("request", self._asked)
+
+    def open(self, path: str) -> Any:
+        answer = self.page.goto(self.url + path)
+        self.page.wait_for_load_state("load")
+        return answer
+
+    def until(self, test: Callable[[], Any], what: str) -> Any:
+        """Wait by asking: the policy forbids the pages what the browser's own waiting would evaluate."""
+        for _ in range(300):
+            if found := test():
+                return found
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"in vain: {what} at {self.page.url}")
+
+    def drawn(self, id: str) -> Any:
+        """The chart of an analysis, once it is drawn."""
+        chart = self.page.locator(f'.chart[data-id="{id}"]').first
+        chart.scroll_into_view_if_needed()
+        self.until(lambda: chart.evaluate(f"e => e.matches('{DRAWN}')"), f"the figure {id}")
+        assert chart.get_attribute("data-failed") is None, chart.inner_text()
+        return chart
+
+    def count(self) -> int:
+        return int(self.page.locator("[data-count]").first.get_attribute("data-count"))
+
+    def overflow(self) -> int:
+        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+    def _heard(self, message: Any) -> None:
+        if message.type in ("error", "warning") and "status of 4" not in message.text:
+            self.complaints.append(f"console: {message.text}")
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith((self.url, "data:", "blob:" + self.url)):
+            self.complaints.append(f"request: {request.url}")
+
+
+@contextmanager
+def tab(chromium: Any, server: Running, token: str | None = None, **options: Any) -> Iterator[Tab]:
+    """A fresh context; with a token, signed in through the form. It ends only without complaints."""
+    options.setdefault("viewport", {"width": 1280, "height": 900})
+    context = chromium.new_context(**options)
+    try:
+        found = Tab(context.new_page(), server.url)
+        if token is not None:
+            found.open("/sign-in")
+            found.page.fill("input[name=token]", server.secrets[token])
+            found.page.click("button:has-text('Sign in')")
+            found.until(lambda: "/sign-in" not in found.page.url, "to be signed in")
+        yield found
+        time.sleep(0.05)
+        assert not found.complaints, found.complaints
+    finally:
+        context.close()

@@ -1,0 +1,238 @@
+"""What one does with the pages, done in a real Chromium: filter, share, drill down, brush, download."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow.parquet as pq
+import pytest
+
+from hakaru.lake import Lake
+from hakaru.web.app import create_app
+from tests.conftest import job, put_jobs, utc
+from tests.web._look import Tab, tab
+from tests.web.conftest import Running, running
+
+# clicks a bar of the first series, or the place that an axis of parallel coordinates has for a value
+PLACE = """(chart, at) => {
+    const drawn = echarts.getInstanceByDom(chart);
+    const [x, y] = drawn.convertToPixel({seriesIndex: 0}, [at, 0]);
+    return [x, y - 6];
+}"""
+AXIS = """(chart, [axis, value]) => {
+    const drawn = echarts.getInstanceByDom(chart);
+    const system = drawn.getModel().getComponent('parallel', 0).coordinateSystem;
+    return system.dataToPoint(value, 'dim' + axis);
+}"""
+
+
+@pytest.fixture
+def page(chromium: Any, open_site: Running) -> Iterator[Tab]:
+    with tab(chromium, open_site) as found:
+        yield found
+
+
+def test_a_filter_is_in_the_address_and_the_address_gives_the_view(
+    page: Tab, chromium: Any, open_site: Running
+) -> None:
+    page.open("/jobs?cluster=c")
+    everything = page.count()
+    page.page.select_option("#f-queue", "short")
+    page.until(lambda: "queue=short" in page.page.url, "the address to tell the queue")
+    page.until(lambda: page.page.locator(".chip:has-text('short')").count(), "the chip")
+    assert page.count() == 18 < everything
+    assert "queue=short" in page.page.locator("nav a:has-text('Workload')").get_attribute("href")
+    rows = page.page.locator("tbody").inner_text()
+    with tab(chromium, open_site) as other:
+        other.open(page.page.url.removeprefix(other.url))
+        assert other.page.locator("tbody").inner_text() == rows
+        assert other.page.input_value("#f-queue") == "short"
+    page.page.click(".chip:has-text('short')")
+    page.until(lambda: "queue" not in page.page.url, "the chip to take the filter away")
+    assert page.count() == everything
+    page.page.go_back()
+    page.until(lambda: "queue=short" in page.page.url and page.count() == 18, "the way back")
+
+
+def test_a_form_works_without_scripts(chromium: Any, open_site: Running) -> None:
+    with tab(chromium, open_site, java_script_enabled=False) as plain:
+        plain.open("/jobs?cluster=c")
+        plain.page.select_option("#f-queue", "rare")
+        plain.page.click(".apply")
+        query = parse_qs(urlsplit(plain.page.url).query)
+        assert query == {"cluster": ["c"], "queue": ["rare"]}
+        assert plain.count() == 1
+        plain.open("/workload/states?cluster=c")
+        table = plain.page.locator("main table").inner_text()
+        assert "completed" in table and "failed" in table
+        plain.open("/?cluster=c")
+        plain.page.click("text=Read what stands out")
+        assert plain.page.locator(".findings li").count()
+
+
+def test_a_click_on_a_bar_leads_to_its_jobs(page: Tab) -> None:
+    """18 of the 43 jobs failed: a bar of its own, and that many jobs behind it."""
+    page.open("/workload/states?cluster=c&until=2018-03-31")
+    chart = page.drawn("states")
+    names = chart.evaluate("e => echarts.getInstanceByDom(e).getOption().xAxis[0].data")
+    x, y = chart.evaluate(PLACE, names.index("failed"))
+    chart.click(position={"x": x, "y": y})
+    page.until(lambda: "/jobs?" in page.page.url, "the jobs behind the bar")
+    query = parse_qs(urlsplit(page.page.url).query)
+    assert query["cluster"] == ["c"] and query["until"] == ["2018-03-31"]
+    assert "state = 'failed'" in query["where"][0]
+    assert page.count() == 18
+    assert set(page.page.locator("td .state").all_inner_texts()) == {"failed"}
+
+
+def test_jobs_behind_a_card_are_those_that_it_counts(page: Tab) -> None:
+    page.open("/workload?cluster=c")
+    page.drawn("gpus-single-node")
+    card = page.page.locator('article[data-analysis="gpus-single-node"]')
+    card.locator("[data-behind]").click()
+    page.until(lambda: "/jobs?" in page.page.url, "the jobs")
+    assert page.count() == 18
+
+
+def test_hours_instead_of_jobs(page: Tab) -> None:
+    page.open("/workload/queues?cluster=c")
+    page.page.check("#w-hours", force=True)
+    page.until(lambda: "weight=gpu-hours" in page.page.url, "the address to tell the weight")
+    chart = page.drawn("queues")
+    axis = "e => echarts.getInstanceByDom(e).getOption().yAxis[0].name"
+    assert chart.evaluate(axis) == "GPU-hours"
+
+
+def test_grouped_and_with_parameters(page: Tab) -> None:
+    page.open("/workload/walltime?cluster=c")
+    page.page.select_option("#o-by", "queue")
+    page.until(lambda: "by=queue" in page.page.url, "the address to tell the group")
+    page.page.fill("#o-short_h", "0.6")
+    page.page.press("#o-short_h", "Enter")
+    page.until(lambda: "param.short_h=0.6" in page.page.url, "the address to tell the parameter")
+    assert "by=queue" in page.page.url
+    assert "normal" in page.page.locator("main table").inner_text()
+
+
+def test_a_brush_counts_the_jobs_in_its_ranges(chromium: Any, tmp_path: Path) -> None:
+    """Ten jobs of 1 to 10 minutes on 1 GPU and four of 8: a brush around 8 GPUs holds four."""
+    at = {"submitted_at": utc("2018-05-01T00:00:00"), "ended_at": utc("2018-05-01T03:00:00")}
+    rows = [job(i, run_s=60.0 * (i + 1), **at) for i in range(10)]
+    rows += [job(100 + i, num_gpus=8, run_s=7200.0, **at) for i in range(4)]
+    app = create_app(put_jobs(Lake.create(tmp_path), rows))
+    with running(app) as server, tab(chromium, server) as page:
+        page.open("/workload/job-shapes")
+        chart = page.drawn("job-shapes")
+        box = chart.bounding_box()
+        (x, top), (_, bottom) = (chart.evaluate(AXIS, [1, value]) for value in (8, 6))
+        page.page.mouse.move(box["x"] + x, box["y"] + bottom)
+        page.page.mouse.down()
+        page.page.mouse.move(box["x"] + x, box["y"] + top - 20, steps=4)
+        page.page.mouse.up()
+        link = page.page.locator(".brushed a")
+        page.until(link.count, "the count of the brushed jobs")
+        assert link.inner_text() == "4 jobs lie in the brushed ranges"
+        link.click()
+        page.until(lambda: "/jobs?" in page.page.url, "the brushed jobs")
+        assert page.count() == 4
+        assert "num_pes >=" in parse_qs(urlsplit(page.page.url).query)["where"][0]
+
+
+def test_downloads(page: Tab) -> None:
+    page.open("/workload/states?cluster=c")
+    page.drawn("states")
+    page.page.click("summary:has-text('Download')")
+    files = {}
+    for name in ("CSV", "Parquet", "PNG", "SVG"):
+        with page.page.expect_download() as got:
+            page.page.click(f".download >> text={name}")
+        files[name] = (got.value.suggested_filename, Path(got.value.path()).read_bytes())
+    kinds = ("csv", "parquet", "png", "svg")
+    assert [name for name, _ in files.values()] == [f"states.{kind}" for kind in kinds]
+    assert files["CSV"][1].decode().splitlines()[0].startswith('"state"')
+    assert "failed" in pq.read_table(io.BytesIO(files["Parquet"][1]))["state"].to_pylist()
+    assert files["PNG"][1].startswith(b"\x89PNG") and len(files["PNG"][1]) > 5000
+    assert files["SVG"][1].startswith(b"<svg") and b"failed" in files["SVG"][1]
+
+
+def test_jobs_are_sorted_paged_and_searched(page: Tab) -> None:
+    page.open("/jobs?cluster=c&size=10")
+    page.page.click("th a:has-text('Run')")
+    page.until(lambda: "sort=run_s" in page.page.url, "to be sorted")
+    assert page.page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    page.page.locator("a[rel=next]").first.click()
+    page.until(lambda: "page=2" in page.page.url, "the second page")
+    assert "11–20 of 43" in page.page.locator(".pager").first.inner_text()
+    page.page.keyboard.press("/")
+    page.page.keyboard.type("train u3")
+    page.page.keyboard.press("Enter")
+    page.until(lambda: "q=train" in page.page.url, "the search")
+    assert page.count() == 3 and "page=" not in page.page.url
+
+
+def test_a_job_in_the_sites_time_and_in_utc(page: Tab) -> None:
+    page.open("/jobs?cluster=c&queue=rare")
+    page.page.click("tbody a")
+    page.until(lambda: "/job?" in page.page.url, "the job")
+    time = page.page.locator("dd time").first
+    assert time.get_attribute("title") == "2018-02-20 12:00:00 UTC"
+    assert page.page.locator(".places svg").count() >= 4
+    assert "The queue or partition." in page.page.locator("main").inner_text()
+
+
+def test_the_theme_is_kept_and_the_charts_follow(page: Tab) -> None:
+    page.open("/workload/states?cluster=c")
+    page.drawn("states")
+    back = "e => echarts.getInstanceByDom(e).getOption().backgroundColor"
+    chart = page.page.locator(".chart")
+    assert chart.evaluate(back) == "#ffffff"
+    page.page.check(".theme input[value=dark]", force=True)
+    page.until(lambda: chart.evaluate(back) == "#14181f", "a dark chart")
+    page.open("/jobs")
+    assert page.page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_what_is_wrong_is_told_on_a_page(page: Tab) -> None:
+    answer = page.open("/jobs?where=nothing")
+    assert answer.status == 422
+    assert "is not allowed in a filter" in page.page.locator("[role=alert]").inner_text()
+    assert page.open("/nowhere").status == 404
+    assert page.open("/workload?colour=red").status == 422
+    page.open("/jobs?cluster=c")
+    page.page.click("text=More filters")
+    page.page.fill("#f-where", "queue =")
+    page.page.press("#f-where", "Enter")
+    page.until(page.page.locator("[role=alert]").count, "the fragment of the error")
+
+
+def test_an_empty_lake_says_how_to_begin(chromium: Any, tmp_path: Path) -> None:
+    with running(create_app(Lake.create(tmp_path))) as server, tab(chromium, server) as page:
+        for path in ("/", "/workload", "/jobs", "/people", "/compare", "/data"):
+            assert page.open(path).status == 200
+            text = page.page.locator("main").inner_text()
+            assert "hakaru ingest FILE --cluster NAME" in text and "hakaru demo" in text
+
+
+def test_hostile_names_are_inert(chromium: Any, tmp_path: Path) -> None:
+    bad = "<script>window.hit=1</script>\"'><img src=x onerror=window.hit=1>"
+    rows = [job(i, user=bad, queue=bad, account=bad, name=bad, application=bad) for i in range(6)]
+    app = create_app(put_jobs(Lake.create(tmp_path), rows))
+    with running(app) as server, tab(chromium, server) as page:
+        for path in ("/", "/jobs", "/people", "/workload/queues", "/job?cluster=c&job_id=1"):
+            page.open(path)
+            for id in page.page.locator(".chart").evaluate_all("es => es.map(e => e.dataset.id)"):
+                page.drawn(id)
+            assert page.page.evaluate("window.hit") is None
+            assert page.page.locator("main img").count() == 0
+        page.open("/people")
+        page.page.click("tbody a")
+        page.until(lambda: "/jobs?" in page.page.url, "the jobs of that name")
+        assert page.count() == 6
+        assert json.dumps(bad)[1:12] in page.page.locator("tbody").inner_html() or (
+            "&lt;script&gt;" in page.page.locator("tbody").inner_html()
+        )
