@@ -236,3 +236,47 @@ def test_hostile_names_are_inert(chromium: Any, tmp_path: Path) -> None:
         assert json.dumps(bad)[1:12] in page.page.locator("tbody").inner_html() or (
             "&lt;script&gt;" in page.page.locator("tbody").inner_html()
         )
+
+
+WRONG = {
+    "/": ("cluster=nope", "colour=red", "since=never", "min_gpus=-1", "state=happy"),
+    "/findings": ("by=queue",),
+    "/jobs": ("page=0", "sort=price", "user=a&user=b", "size=201"),
+    "/job": ("", "cluster=c", "cluster=c&job_id=x", "cluster=c&cluster=d&job_id=1"),
+    "/people": ("size=9999", "kind=cats"),
+    "/compare": ("metrics=few", "cluster=nope"),
+    "/data": ("x=1",),
+    "/data/rejects": ("page=x",),
+    "/workload": ("colour=red", "since=2018-02-01&until=2018-01-01"),
+    "/workload/none": ("",),
+    "/workload/states": ("by=user&by=queue", "by=colour", "param.x=1"),
+    "/workload/walltime": ("param.short_h=cat",),
+    "/static/none.js": ("",),
+    "//evil.example/": ("a=1",),
+}
+FINE = (
+    "/findings?user=", "/workload", "/workload?cluster=c&cluster=tiny", "/people", "/workload/users",
+    "/workload/states?cluster=c&cluster=tiny", "/workload/load?weight=gpu-hours", "/jobs?page=999",
+    "/data/rejects?cluster=c&cluster=tiny", "/compare?queue=normal",
+)  # fmt: skip
+
+
+def test_a_wrong_address_is_answered_by_a_page_that_says_so(open_site: Running) -> None:
+    with open_site.client(headers={"Accept": "text/html"}) as client:
+        for path, queries in WRONG.items():
+            for query in queries:
+                answer = client.get(f"{open_site.url.rstrip('/')}{path}?{query}")
+                assert 400 <= answer.status_code < 500, (path, query)
+                assert 'role="alert"' in answer.text, (path, query)
+                assert 'href="//' not in answer.text, (path, query)
+
+
+def test_an_address_may_leave_things_open(open_site: Running) -> None:
+    """Where one cluster must be chosen, it is the first; several stand side by side where they can."""
+    client = open_site.client(headers={"Accept": "text/html"}, follow_redirects=True)
+    with client:
+        for path in FINE:
+            answer = client.get(path)
+            assert answer.status_code == 200, (path, answer.text)
+        table = client.get("/workload/states?cluster=c&cluster=tiny").text
+        assert "tiny" in table.split("<tbody>")[1]

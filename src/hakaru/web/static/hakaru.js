@@ -110,7 +110,7 @@
       ...(option.grid ? { grid: each(option.grid, fit) } : {}),
       ...(option.parallelAxis ? {
         parallelAxis: option.parallelAxis.map((axis, i) => ({
-          ...axis, nameGap: i % 2 ? 30 : 12, nameTextStyle: { ...axis.nameTextStyle, fontSize: 10 },
+          ...axis, name: axis.name.replace(" (hours)", ", h"), nameGap: i % 2 ? 30 : 12, nameTextStyle: { ...axis.nameTextStyle, fontSize: 10 },
         })),
       } : {}),
     };
