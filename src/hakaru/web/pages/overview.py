@@ -8,11 +8,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hakaru.web.filters import Nothing
-from hakaru.web.models import ClusterOverview
+from hakaru.web.models import AnalysisInfo, ClusterOverview
 from hakaru.web.pages import _address as address
 from hakaru.web.pages import _shown as shown
 from hakaru.web.pages._cards import card
 from hakaru.web.pages._frame import Frame
+from hakaru.web.problems import Refused
 
 router = APIRouter(include_in_schema=False)
 CHARTS = ("load", "arrivals-by-week", "states")
@@ -24,17 +25,9 @@ def overview(request: Request) -> Response:
     if frame.hint:
         return frame.empty()
     address.read(Nothing, frame.own_only())
-    found = frame.asker.overview(frame.filters)
+    names = frame.filters.cluster or tuple(each.name for each in frame.clusters)
     infos = {info.id: info for info in frame.asker.analyses().analyses}
-    clusters = [
-        {
-            "overview": each,
-            "tiles": _tiles(each),
-            "cards": [card(frame, infos[id], each.cluster) for id in CHARTS],
-            "findings": frame.at("/findings", cluster=each.cluster),
-        }
-        for each in found.clusters
-    ]
+    clusters = [_cluster(frame, infos, name) for name in dict.fromkeys(names)]
     return frame.render("overview.html", clusters=clusters)
 
 
@@ -47,6 +40,25 @@ def findings(request: Request) -> Response:
     address.read(Nothing, frame.own_only())
     found = frame.asker.findings(frame.filters)
     return frame.render("findings.html", found=found)
+
+
+def _cluster(frame: Frame, infos: dict[str, AnalysisInfo], name: str) -> dict[str, Any]:
+    """One cluster; what a user may not see of it takes nothing from the others beside it."""
+    filters = frame.filters.model_copy(update={"cluster": (name,)})
+    try:
+        (each,) = frame.asker.overview(filters).clusters
+    except Refused as error:
+        if len(frame.filters.cluster) == 1:
+            raise
+        return {"name": name, "refused": f"{str(error).capitalize()}. {error.fix or ''}"}
+    return {
+        "name": name,
+        "refused": "",
+        "overview": each,
+        "tiles": _tiles(each),
+        "cards": [card(frame, infos[id], name) for id in CHARTS],
+        "findings": frame.at("/findings", cluster=name),
+    }
 
 
 def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:

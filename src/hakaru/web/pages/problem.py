@@ -21,6 +21,7 @@ def problem_page(request: Request, problem: Problem) -> Response:
         problem=problem,
         pages=PAGES if viewer is not None else (),
         path=request.url.path,
+        sign_out=viewer is not None and viewer.has_session,
         has_query=bool(request.url.query) and not request.url.path.startswith("//"),
     )
     return HTMLResponse(text, problem.status)

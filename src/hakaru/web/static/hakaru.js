@@ -3,6 +3,7 @@
 (() => {
   const root = document.documentElement;
   const THEME = "hakaru-theme";
+  const FEW = 4; // figures that are drawn at once, so that they are there to be printed
   const charts = new Map(); // element -> { chart, drawing }
   root.classList.add("scripted");
 
@@ -232,7 +233,8 @@
   // --- the page, at first and after each swap
   function prepare() {
     for (const element of [...charts.keys()]) if (!element.isConnected) drop(element);
-    for (const element of document.querySelectorAll(".chart:not([data-drawn], [data-failed])")) seen.observe(element);
+    const waiting = document.querySelectorAll(".chart:not([data-drawn], [data-failed])");
+    for (const element of waiting) waiting.length > FEW ? seen.observe(element) : load(element);
     for (const each of document.querySelectorAll("[data-theme-switch]")) {
       each.hidden = false;
       const now = each.querySelector(`input[value="${kept()}"]`);
