@@ -35,7 +35,7 @@ def test_the_registry_is_listed_whole(ask: httpx.Client) -> None:
     listed = get(ask, "analyses")["analyses"]
     assert {each["id"] for each in listed} == set(load_all().ids())
     subjects = list(dict.fromkeys(each["subject"] for each in listed))
-    assert subjects[:4] == ["overview", "parallelism", "requests", "walltime"]  # as the paper tells it
+    assert subjects[:3] == ["overview", "parallelism", "requests"]  # as the paper tells it
     walltime = next(each for each in listed if each["id"] == "walltime")
     assert walltime["question"] == load_all().get("walltime").answers
     assert walltime["params"][0] == {

@@ -197,6 +197,18 @@ def test_the_theme_is_kept_and_the_charts_follow(page: Tab) -> None:
     assert page.page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
+def test_a_slow_answer_is_seen_to_be_on_its_way(page: Tab) -> None:
+    page.open("/jobs?cluster=c")
+    held: list[Any] = []
+    page.page.route("**/jobs?*queue=short*", held.append)
+    page.page.select_option("#f-queue", "short")
+    page.until(lambda: held, "the request")
+    assert page.page.locator("html.loading main[aria-busy=true]").count() == 1
+    held[0].continue_()
+    page.until(lambda: "queue=short" in page.page.url, "the answer")
+    page.until(lambda: not page.page.locator("html.loading, [aria-busy]").count(), "the end of it")
+
+
 def test_what_is_wrong_is_told_on_a_page(page: Tab) -> None:
     answer = page.open("/jobs?where=nothing")
     assert answer.status == 422

@@ -20,6 +20,7 @@ def docs(request: Request) -> Response:
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>API · Hakaru</title>'
         '<meta name="viewport" content="width=device-width">'
+        '<link rel="icon" href="/static/icon.svg" type="image/svg+xml">'
         '<link rel="stylesheet" href="/static/hakaru.css"></head><body><main>'
         f"<h1>The API</h1><p>{escape(spec['info']['description'].strip())}</p>"
         f'<p>For programs: <a href="{escape(request.app.openapi_url)}">openapi.json</a></p>'
