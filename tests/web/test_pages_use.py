@@ -200,7 +200,7 @@ def test_the_theme_is_kept_and_the_charts_follow(page: Tab) -> None:
 def test_a_slow_answer_is_seen_to_be_on_its_way(page: Tab) -> None:
     page.open("/jobs?cluster=c")
     held: list[Any] = []
-    page.page.route("**/jobs?*queue=short*", held.append)
+    page.page.route("**/jobs?*queue=short*", lambda route: held.append(route))
     page.page.select_option("#f-queue", "short")
     page.until(lambda: held, "the request")
     assert page.page.locator("html.loading main[aria-busy=true]").count() == 1
