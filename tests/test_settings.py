@@ -136,7 +136,10 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
         ("engine.threads = 1.5", "engine.threads: expected a whole number"),
         ("web.hosts = 'a'", "web.hosts: expected a list of texts, found 'a'"),
         ("web.proxy_header = 'X-User'", "web: proxy_header and proxy_address go together"),
-        ("web.proxy_address = 'proxy'\nweb.proxy_header = 'X-User'", "web.proxy_address: expected an IP address"),
+        (
+            "web.proxy_address = 'proxy'\nweb.proxy_header = 'X-User'",
+            "web.proxy_address: expected an IP address",
+        ),
         ("web.proxy_header = 'a:b'\nweb.proxy_address = '::1'", "web.proxy_header: expected a header's name"),
         ("clusters.a.users_per_file = 1", "clusters.a.users_per_file: expected true or false"),
         ("engine.memory = 2", 'engine.memory: expected a size such as "2GB", found 2'),

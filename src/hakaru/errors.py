@@ -19,6 +19,10 @@ class FilterError(HakaruError):
     """A filter uses an unknown column, an operator that is not allowed, or the wrong type."""
 
 
+class EngineError(HakaruError):
+    """An engine could not read a file that a table names: it is missing or broken."""
+
+
 class InterruptedQuery(HakaruError):
     """A query was stopped: it took longer than whoever asked would wait."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from hakaru.analyses import Check, Selection, open_session
 from hakaru.errors import FilterError
 from hakaru.lake import Lake
-from tests.conftest import job
+from tests.conftest import job, put_jobs
 
 COUNT = "SELECT count(*) AS num FROM jobs"
 
@@ -58,3 +59,8 @@ def test_each_operator(three: Lake) -> None:
 def test_what_is_not_a_comparison_is_refused(three: Lake, check: Check) -> None:
     with pytest.raises(FilterError):
         count(three, check)
+
+
+def test_a_brace_in_the_workspace_s_path_is_no_place_of_a_value(tmp_path: Path) -> None:
+    lake = put_jobs(Lake.create(tmp_path / "a{b}{0}c"), [job(1, num_gpus=2), job(2)])
+    assert count(lake, Check("num_gpus", 2)) == 1

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -135,3 +136,14 @@ def test_on_the_real_log(aaic_lake: Lake) -> None:
     cells = ask(aaic_lake, "request-vs-run").rows
     assert sum(r["num_jobs"] for r in cells) == 360_756
     assert 990 <= len(ask(aaic_lake, "job-shapes").rows) <= 1000
+
+
+def test_ids_that_come_again_are_drawn_apart(lake_of: Callable[..., Lake]) -> None:
+    """A scheduler that counts to 20 and begins anew: the sample is of jobs, not of ids."""
+    rows = [
+        job(i % 20, submitted_at=utc("2018-01-01T00:00:00") + timedelta(hours=i))
+        for i in range(4000)
+    ]
+    lake = lake_of(rows)
+    for seed in range(4):
+        assert len(ask(lake, "job-shapes", {"sample": 100, "seed": seed}).rows) == 100

@@ -13,7 +13,7 @@ from hakaru.analyses.walltime import PRIME
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
 from tests.analyses._ask import ask
-from tests.conftest import job
+from tests.conftest import job, utc
 
 HOURS = [1.0, 2.0, 3.0, 30.0]
 
@@ -90,10 +90,11 @@ def test_a_draw_is_what_it_says(lake_of: Callable[..., Lake]) -> None:
     jobs += [
         (str(100 + i), size, 600.0 * size + i) for i in range(60) for size in [[2, 4, 8][i % 3]]
     ]
+    begin = int(utc("2018-01-01T00:00:00").timestamp())
     drawn = []
     for single in (False, True):
         side = [job for job in jobs if (job[1] == 1) == single]
-        lots = {job: hashlib.md5(f"{job[0]} 3".encode()).hexdigest()[:8] for job in side}
+        lots = {job: hashlib.md5(f"{job[0]} 3 {begin}".encode()).hexdigest()[:8] for job in side}
         pool = sorted(side, key=lambda job: lots[job])
         steps = [f"3 {name} {int(single)}" for name in ("first_step", "second_step", "start")]
         a, b, c = (int(hashlib.md5(step.encode()).hexdigest()[:7], 16) + 1 for step in steps)

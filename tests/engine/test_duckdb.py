@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -137,3 +139,20 @@ def test_nothing_is_left_open_after_one_row() -> None:
 def test_an_unknown_engine() -> None:
     with pytest.raises(HakaruError, match="no engine 'polars'; known: duckdb, spark"):
         open_engine("polars", Engine())
+
+
+def test_threads_share_one_instance() -> None:
+    """Each would have its own limit of memory else; a settings value of its own begins a new one."""
+    settings = Engine(threads=1, memory="321MB")
+    begin = threading.Barrier(4)
+
+    def open_one(_: int) -> DuckDBEngine:
+        begin.wait()
+        return DuckDBEngine(settings)
+
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(open_one, range(4))
+    first.connection.execute("CREATE OR REPLACE TABLE seen_by_all AS SELECT 1 AS one")
+    for engine in others:
+        assert engine.query("SELECT one FROM seen_by_all").to_pylist() == [{"one": 1}]
+    first.connection.execute("DROP TABLE seen_by_all")

@@ -147,15 +147,30 @@ def test_people(ask: httpx.Client) -> None:
 
 
 def test_overview_against_the_month_before(ask: httpx.Client) -> None:
-    (found,) = get(ask, "overview", cluster="c", since="2018-02-01", until="2018-02-28")["clusters"]
-    assert found["period"] == {"since": "2018-02-01", "until": "2018-02-28"}
-    assert found["before_period"] == {"since": "2018-01-01", "until": "2018-01-31"}
-    assert (found["measures"]["num_jobs"], found["before"]["num_jobs"]) == (15, 14)
-    assert found["change"]["num_jobs"] == pytest.approx(1 / 14)
+    (found,) = get(ask, "overview", cluster="c", since="2018-03-01", until="2018-03-31")["clusters"]
+    assert found["period"] == {"since": "2018-03-01", "until": "2018-03-31"}
+    assert found["before_period"] == {"since": "2018-02-01", "until": "2018-02-28"}
+    assert (found["measures"]["num_jobs"], found["before"]["num_jobs"]) == (14, 15)
+    assert found["change"]["num_jobs"] == pytest.approx(-1 / 15)
     assert found["measures"]["wait_median_s"] == 10
-    # nine GPU-hours and six of half an hour on two GPUs
-    assert found["measures"]["pe_hours"] == 15
+    # eight GPU-hours and six of half an hour on two GPUs
+    assert found["measures"]["pe_hours"] == 14
     assert found["measures"]["utilisation"] is None
+
+
+@pytest.mark.parametrize("since", ["2018-02-01", "1900-01-01"])
+def test_overview_is_not_compared_with_what_the_log_does_not_hold(
+    ask: httpx.Client, since: str
+) -> None:
+    """The log begins on the tenth of January: it knows no whole month before February."""
+    (found,) = get(ask, "overview", cluster="c", since=since, until="2018-02-28")["clusters"]
+    assert (found["before"], found["before_period"], found["change"]) == (None, None, {})
+
+
+def test_now_lies_within_the_period(ask: httpx.Client) -> None:
+    """At the end of the sixteenth nothing runs; jobs of the seventeenth are not known to the selection."""
+    (found,) = get(ask, "overview", cluster="c", until="2018-03-16T09:30:00Z")["clusters"]
+    assert found["now"]["at"] == "2018-03-16T09:00:00Z"
 
 
 def test_overview_of_an_open_period_has_nothing_before(ask: httpx.Client) -> None:

@@ -1,15 +1,17 @@
 """Lots for samples: a number from a job's id that is as good as random, and the same in every engine.
 
 A lot is the beginning of an md5, eight hexadecimal digits, and is compared as text: to read it as a
-number takes longer than to draw it. Attempts of one job share its lot.
+number takes longer than to draw it.
 """
 
 from __future__ import annotations
 
 
 def lot(seed: int) -> str:
-    """SQL for a job's lot, from its id."""
-    return f"substr(md5(concat(job_id, ' {seed}')), 1, 8)"
+    """SQL for a job's lot, from its id and, as ids come again, its submission."""
+    return (
+        f"substr(md5(concat(job_id, ' {seed} ', CAST(unix_seconds(submitted_at) AS STRING))), 1, 8)"
+    )
 
 
 def highest(share: str) -> str:

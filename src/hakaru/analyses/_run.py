@@ -177,6 +177,8 @@ class Session:
         zones = {name: cluster.zone for name, cluster in site.clusters.items()}
         condition = condition_of(selection, zones, period)
         jobs = site.jobs_sql(self.stored, selection, words | words_of(condition.sql))
+        if condition.values:  # a brace in a file's path is not the place of a value
+            jobs = jobs.replace("{", "{{").replace("}", "}}")
         selected = f"SELECT * FROM ({jobs}) AS jobs_all WHERE {condition.sql}"
         self.engine.define("jobs_selected", selected, condition.values)
         wanted = words | ({"queues"} if "limits" in words else set())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 A_WEEK = timedelta(weeks=1)  # no zone has moved its clock and back within one
 LONGEST_LIFE = timedelta(days=5 * 365)  # of a job, from its submission to its end
+A_YEAR = timedelta(days=366)
 LONGEST_LOG = timedelta(days=100 * 365)
 Stored = Callable[[Collection[str]], str]  # the stored jobs' columns, to select from
 UNKNOWN = "(unknown)"
@@ -176,6 +177,15 @@ class Site:
         kinds = {"zone": pa.string(), "working_from": pa.int64(), "working_to": pa.int64()}
         return pa.Table.from_pylist(rows, schema=pa.schema({"cluster": pa.string()} | kinds))
 
+    def _near(
+        self, since: datetime | None, until: datetime | None
+    ) -> tuple[datetime | None, datetime | None]:
+        """The period without the centuries in which no job can be: a machine's load has a row a slot."""
+        if self.span is None:
+            return since, until
+        first, last = self.span[0] - A_YEAR, self.span[1] + LONGEST_LIFE
+        return since and min(max(since, first), last), until and max(min(until, last), first)
+
     def _period(self, selection: Selection) -> pa.Table:
         """The chosen period, in each cluster's own zone."""
         import pyarrow as pa
@@ -185,12 +195,13 @@ class Site:
             zone = ZoneInfo(cluster.zone)
             since = parse_moment(selection.since, cluster.zone) if selection.since else None
             until = end_of(selection.until, cluster.zone) if selection.until else None
+            near_since, near_until = self._near(since, until)
             last = until - timedelta(microseconds=1) if until else None
             rows.append(
                 {
                     "cluster": name,
-                    "since_s": _seconds(since),
-                    "until_s": _seconds(until),
+                    "since_s": _seconds(near_since),
+                    "until_s": _seconds(near_until),
                     "first_day": since.astimezone(zone).date() if since else None,
                     "last_day": last.astimezone(zone).date() if last else None,
                 }

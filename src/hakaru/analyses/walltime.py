@@ -37,8 +37,8 @@ def walltime(short_h: float, long_h: float) -> str:
                max(mean_value) / 3600 AS mean_h, {deviation("run_s")} / 3600 AS sd_h,
                ({quantile("run_s", 0.5)}) / 3600 AS median_h,
                min(run_s) / 3600 AS min_h, max(run_s) / 3600 AS max_h,
-               sum(CASE WHEN run_s <= {short_h} * 3600 THEN num ELSE 0 END) / sum(num) AS share_short,
-               sum(CASE WHEN run_s >= {long_h} * 3600 THEN num ELSE 0 END) / sum(num) AS share_long
+               sum(CASE WHEN run_s <= {short_h * 3600:.17e} THEN num ELSE 0 END) / sum(num) AS share_short,
+               sum(CASE WHEN run_s >= {long_h * 3600:.17e} THEN num ELSE 0 END) / sum(num) AS share_long
         FROM ({ranked("counts", "grp, class_number", "run_s")}) AS ranked
         GROUP BY grp, class_number ORDER BY grp, coalesce(class_number, 0)
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
+import threading
 import warnings
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import duckdb
 
 from hakaru.engine._base import Value, plain
 from hakaru.engine.dialect import DUCKDB_MACROS, DUCKDB_TYPES, quote
-from hakaru.errors import HakaruError, InterruptedQuery
+from hakaru.errors import EngineError, HakaruError, InterruptedQuery
 from hakaru.schema import Table
 from hakaru.settings import Engine as EngineSettings
 
@@ -53,7 +54,8 @@ class DuckDBEngine:
     name = "duckdb"
 
     def __init__(self, settings: EngineSettings) -> None:
-        self._con = _instance(settings, os.getpid()).cursor()
+        with _OPENING:
+            self._con = _instance(settings, os.getpid()).cursor()
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -88,6 +90,8 @@ class DuckDBEngine:
             ) from None
         except duckdb.InterruptException:
             raise InterruptedQuery("the query was stopped before it ended") from None
+        except duckdb.IOException as error:
+            raise EngineError(f"DuckDB could not read: {str(error).splitlines()[0]}") from error
         except duckdb.Error as error:
             raise HakaruError(f"DuckDB could not answer: {str(error).splitlines()[0]}") from error
 
@@ -97,6 +101,9 @@ class DuckDBEngine:
 
     def close(self) -> None:
         self._con.close()
+
+
+_OPENING = threading.Lock()  # the cache alone would let two threads open one each
 
 
 @functools.cache

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 from pydantic import BaseModel, Field
 
-from hakaru.errors import FilterError, HakaruError, InterruptedQuery, LakeError
+from hakaru.errors import EngineError, FilterError, HakaruError, InterruptedQuery, LakeError
 
 OPTION = re.compile(r"--(cluster|by|weight|since|until|where|state|min-run|param)\b")
+log = logging.getLogger("hakaru.web")
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -77,7 +79,13 @@ def problem_of(error: HakaruError) -> Problem:
     detail = OPTION.sub(lambda found: found.group(1).replace("-", "_"), str(error))
     if isinstance(error, InterruptedQuery):
         return Problem(title=TooSlow.title, status=504, detail=detail)
-    if isinstance(error, LakeError):
-        return Problem(title="The lake cannot be read", status=503, detail=detail)
+    if isinstance(error, LakeError | EngineError):
+        log.error("%s", error)  # it may name files: for the log, not for everybody
+        return Problem(
+            title="The lake cannot be read",
+            status=503,
+            detail="a table of the lake could not be read; the app's log tells which",
+            fix="Ask again in a moment; if it stays, tell an operator.",
+        )
     title = "The filter is wrong" if isinstance(error, FilterError) else WebError.title
     return Problem(title=title, status=422, detail=detail)

@@ -37,7 +37,8 @@ NOW = """
                count(CASE WHEN ended_at IS NULL AND state IN ('pending', 'running') THEN 1 END) AS num_open
         FROM jobs
     ), ends AS (
-        SELECT CASE WHEN num_open > 0 THEN last_event ELSE last_submit END AS now_at FROM told
+        SELECT least(CASE WHEN num_open > 0 THEN last_event ELSE last_submit END, {end}) AS now_at
+        FROM told
     ), stays AS (
         SELECT now_at, num_pes,
                CASE WHEN started_at <= now_at
@@ -52,6 +53,9 @@ NOW = """
            sum(waits) AS jobs_waiting, sum(waits * num_pes) AS pes_waiting
     FROM stays
 """
+
+
+FIRST = "SELECT min(submitted_at) AS first FROM jobs"
 
 
 def overview(readers: Readers, viewer: Viewer, filters: Filters) -> Overview:
@@ -77,7 +81,7 @@ def _cluster(
         synthetic=name in known.synthetic,
         users_note=note_on_users(readers, view.selection),
         period=_period(view),
-        now=_now(readers, view),
+        now=_now(readers, view, known.zones[name]),
         measures=measures,
         before=earlier,
         before_period=_period(before) if before else None,
@@ -122,12 +126,15 @@ def _levels(load: Result | None) -> dict[str, Any]:
     }
 
 
-def _now(readers: Readers, view: View) -> Now:
+def _now(readers: Readers, view: View, zone: str) -> Now:
     """The end of the log or of the period; of the whole machine, so for a user only if not narrowed."""
     load = _load(readers, view)
     if load is None:
         return Now()
-    (row,) = readers.rows(NOW, replace(view.selection, since=None))
+    end = "last_event"
+    if view.selection.until:  # of what was submitted later the selection knows nothing
+        end = f"timestamp_seconds({int(end_of(view.selection.until, zone).timestamp())})"
+    (row,) = readers.rows(NOW.format(end=end), replace(view.selection, since=None))
     installed = load.rows[-1]["num_pes_installed"] if load.rows else None
     return Now(**row, installed_pes=installed)
 
@@ -150,12 +157,18 @@ def _before(
 
 
 def _bounds_before(readers: Readers, selection: Selection, zone: str) -> tuple[str, str] | None:
-    """Whole months before whole months, days before days, and seconds before anything else."""
+    """Whole months before whole months, days before days, and seconds before anything else.
+
+    None where the log does not reach back so far: part of a period cannot be compared with a whole.
+    """
     if selection.since is None:
         return None
     since = parse_moment(selection.since, zone).astimezone(ZoneInfo(zone))
     until = _end(readers, selection, zone)
     if until is None or until <= since:
+        return None
+    log_begins = readers.rows(FIRST, Selection(clusters=selection.clusters))[0]["first"]
+    if log_begins is None or since - (until - since) < log_begins - timedelta(days=1):
         return None
     midnight = all(m.hour == m.minute == m.second == m.microsecond == 0 for m in (since, until))
     if not midnight:
