@@ -140,7 +140,10 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
             "web.proxy_address = 'proxy'\nweb.proxy_header = 'X-User'",
             "web.proxy_address: expected an IP address",
         ),
-        ("web.proxy_header = 'a:b'\nweb.proxy_address = '::1'", "web.proxy_header: expected a header's name"),
+        (
+            "web.proxy_header = 'a:b'\nweb.proxy_address = '::1'",
+            "web.proxy_header: expected a header's name",
+        ),
         ("clusters.a.users_per_file = 1", "clusters.a.users_per_file: expected true or false"),
         ("engine.memory = 2", 'engine.memory: expected a size such as "2GB", found 2'),
         ('engine.memory = "lots"', "engine.memory: expected a size"),
