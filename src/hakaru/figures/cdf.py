@@ -23,7 +23,7 @@ def cdf(frame: Frame, theme: Theme) -> Drawn:
     series: list[dict[str, Any]] = [
         {
             "type": "line",
-            "name": f"{name} ({sum(row['num_jobs'] for row in rows):,})",
+            "name": f"{name}{_counted(rows)}",
             "color": colour,
             "lineStyle": {"width": 2, "type": DASHES[at % len(DASHES)]},
             "showSymbol": False,
@@ -41,6 +41,12 @@ def cdf(frame: Frame, theme: Theme) -> Drawn:
         "series": series,
     }
     return Drawn(option, notes=_notes(frame))
+
+
+def _counted(rows: list[dict[str, Any]]) -> str:
+    """How many jobs a curve counts, where the table tells it."""
+    counts = [row["num_jobs"] for row in rows]
+    return "" if None in counts else f" ({sum(counts):,})"
 
 
 def _curves(frame: Frame, theme: Theme) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:

@@ -57,10 +57,21 @@ def look(readers: Readers, viewer: Viewer, filters: Filters, selection: Selectio
     if viewer.user is not None and filters.user == viewer.user:
         return View(selection, own=True, viewer=viewer)
     _refuse_the_personal(filters, selection, viewer)
-    gate = _Gate(readers, filters, selection)
-    widened = gate.widened()
-    gate.check(widened)
-    return View(widened, own=False, viewer=viewer)
+    return View(_each_cluster(readers, filters, selection), own=False, viewer=viewer)
+
+
+def _each_cluster(readers: Readers, filters: Filters, selection: Selection) -> Selection:
+    """The selection with its period widened; side by side, each cluster must pass, and with one period."""
+    passed = [
+        _Gate(readers, filters, replace(selection, clusters=(name,))).passed()
+        for name in selection.clusters
+    ]
+    if len({(each.since, each.until) for each in passed}) > 1:
+        raise Refused(
+            f"the period would have to be widened for {', '.join(selection.clusters)} to different months",
+            "Ask for one cluster with cluster=NAME, or leave out since and until.",
+        )
+    return replace(passed[0], clusters=selection.clusters)
 
 
 def own_only(viewer: Viewer, filters: Filters) -> Filters:
@@ -90,6 +101,12 @@ class _Gate:
     filters: Filters
     selection: Selection
 
+    def passed(self) -> Selection:
+        """The selection with its period widened, if it may be asked of."""
+        widened = self.widened()
+        self.check(widened)
+        return widened
+
     def widened(self) -> Selection:
         """The period, widened to whole months whose first and last hold enough people, or left open."""
         selection = self._at(self.filters, None, None)
@@ -110,8 +127,8 @@ class _Gate:
     def check(self, selection: Selection) -> None:
         if num_people(self.readers, selection) < FEWEST:
             raise Refused(
-                f"fewer than {FEWEST} people stand behind these jobs",
-                "Choose a longer period or fewer conditions, or ask of your own jobs.",
+                f"fewer than {FEWEST} people stand behind these jobs of {self.selection.clusters[0]}",
+                "Choose another cluster, a longer period or fewer conditions, or ask of your own jobs.",
             )
         self._check_ends(selection)
         mine = jobs_of_each(self.readers, selection)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses import UNKNOWN, Analysis, Result, rules_of
 from hakaru.web.models import Withheld
 from hakaru.web.privacy._look import View
-from hakaru.web.privacy._people import FEWEST, num_people, people_sql, per_file
+from hakaru.web.privacy._people import FEWEST, holders_sql, num_people, people_sql, per_file
 from hakaru.web.privacy._rows import RULES, Rule
+from hakaru.web.privacy._shown import ALL, Cells, Key
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Key = tuple[str, ...]
-WHY = f"rows of fewer than {FEWEST} people, and cells that show one job, are withheld"
-ALL = "all"
+WHY = (
+    f"rows of fewer than {FEWEST} people, what would give them away, and cells that show one job "
+    "are withheld"
+)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class _Mask:
         single = [name for name in self.rule.single if name in table.column_names]
         withheld = Withheld(num_rows=num_gone, columns=single, why=WHY)
         masked = replace(self.result, table=_without(table, single))
-        return Guarded(masked, withheld if num_gone or single else None, self._counts_are_safe())
+        counts = not num_gone and self._counts_are_safe()
+        return Guarded(masked, withheld if num_gone or single else None, counts)
 
     @property
     def _ruled(self) -> str:
@@ -97,49 +100,30 @@ class _Mask:
         return {"grp": "grp", **own} if self.result.analysis.groups else own
 
     def _enough(self) -> pa.Table:
-        """The rows of enough people; one more goes where the rest of a group would give the others away."""
-        people = self._people()
+        """The rows of enough people, without those that would give the withheld ones away."""
         keys = [self._key(row) for row in self.result.rows]
-        found = [people.get(key, 0) for key in keys]
-        keep = [num >= FEWEST for num in found]
-        for group in self._too_easy(people):
-            shown = [
-                i
-                for i, key in enumerate(keys)
-                if keep[i] and _group(key) == group and not _is_all(key)
-            ]
-            if shown:
-                keep[min(shown, key=lambda i: found[i])] = False
-        return self.result.table.filter(keep)
+        shown = self._cells.shown(keys)
+        return self.result.table.filter([key in shown for key in keys])
 
-    def _people(self) -> dict[Key, int]:
-        """People of each row; a row `all` has those of its whole group."""
-        counted = self._count(self._keys)
-        if self.rule.whole:
-            names = list(self._keys)
-            for i, name in enumerate(names):
-                if name == "class":
-                    kept = {n: sql for n, sql in self._keys.items() if n != name}
-                    for key, num in self._count(kept).items():
-                        counted[(*key[:i], ALL, *key[i:])] = num
-        return counted
-
-    def _count(self, keys: Mapping[str, str]) -> dict[Key, int]:
-        sql = people_sql(keys, self._source, per_file(self.readers, self.view.selection.clusters))
-        rows = self.readers.rows(sql, self.view.selection)
-        return {
-            tuple(_text(row[f"key_{i}"]) for i in range(len(keys))): row["num_people"]
-            for row in rows
-        }
-
-    def _too_easy(self, people: Mapping[Key, int]) -> Iterator[str]:
-        """Groups whose withheld rows together are of too few people: the sum of the others tells them."""
-        small: dict[str, int] = {}
-        for key, num in people.items():
-            if num < FEWEST and not _is_all(key):
-                small[_group(key)] = small.get(_group(key), 0) + num
-        # a person in two rows counts twice here: at least twice as many must stand behind the rest
-        return (group for group, num in small.items() if num < 2 * FEWEST)
+    @property
+    def _cells(self) -> Cells:
+        """Who stands behind each row: one companion query over the row's own keys."""
+        names = list(self._keys)
+        whole = names.index("class") if self.rule.whole else None
+        users: dict[Key, set[str]] = {}
+        for row in self.readers.rows(holders_sql(self._keys, self._source), self.view.selection):
+            key = tuple(_text(row[f"key_{i}"]) for i in range(len(names)))
+            of_all = [] if whole is None else [(*key[:whole], ALL, *key[whole + 1 :])]
+            for each in (key, *of_all):
+                known = users.setdefault(each, set())
+                known.update([row["holder"]] if row["holder"] is not None else [])
+        return Cells(
+            users=users,
+            by_file=per_file(self.readers, self.view.selection.clusters),
+            grouped=self.result.analysis.groups and self.view.selection.by is not None,
+            whole=whole,
+            step=names.index(self.rule.step) if self.rule.step else None,
+        )
 
     def _key(self, row: Mapping[str, Any]) -> Key:
         analysis, by = self.result.analysis, self.view.selection.by
@@ -150,15 +134,18 @@ class _Mask:
         return (_text(_group_cell(row, by)), *values)
 
     def _counts_are_safe(self) -> bool:
-        """Whether those whom the rules leave out are nobody, or many."""
-        left = sum(entry.num_jobs for entry in self.result.left_out)
-        if not left:
+        """Whether those whom each of the rules leaves out are nobody, or many."""
+        if not any(entry.num_jobs for entry in self.result.left_out):
             return True
         rules = rules_of(self.result.analysis, self.view.selection)
-        passing = " AND ".join(f"coalesce({rule.sql}, false)" for rule in rules)
-        outside = f"(SELECT * FROM jobs AS jobs_all WHERE NOT ({passing}))"
+        fails = " ".join(
+            f"WHEN NOT coalesce({rule.sql}, false) THEN {i}" for i, rule in enumerate(rules)
+        )
+        tested = f"(SELECT *, CASE {fails} ELSE -1 END AS fails FROM jobs AS jobs_all)"
         free = replace(self.view.selection, min_run_s=None, states=(), weight="jobs")
-        return num_people(self.readers, free, outside) >= FEWEST
+        by_file = per_file(self.readers, free.clusters)
+        found = self.readers.rows(people_sql({"fails": "fails"}, tested, by_file), free)
+        return all(row["num_people"] >= FEWEST for row in found)
 
 
 def _group_cell(row: Mapping[str, Any], by: str | None) -> Any:
@@ -167,14 +154,6 @@ def _group_cell(row: Mapping[str, Any], by: str | None) -> Any:
         return ALL
     name = f"group_{by}" if f"group_{by}" in row else by
     return UNKNOWN if row[name] is None else row[name]
-
-
-def _group(key: Key) -> str:
-    return key[0] if key else ""
-
-
-def _is_all(key: Key) -> bool:
-    return ALL in key[1:]
 
 
 def _text(value: Any) -> str:

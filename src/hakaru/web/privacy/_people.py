@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from hakaru.analyses import Selection
 from hakaru.web.readers import Readers
@@ -34,6 +34,18 @@ def people_sql(keys: Mapping[str, str], source: str, by_file: bool) -> str:
     )
 
 
+def holders_sql(keys: Mapping[str, str], source: str) -> str:
+    """Who stands behind each combination of the keys; null is nobody known."""
+    shown = [f"{sql} AS key_{i}" for i, sql in enumerate(keys.values())]
+    return f"SELECT DISTINCT {', '.join([*shown, 'jobs.user AS holder'])} FROM {source} AS jobs"
+
+
+def people_among(users: Iterable[str], by_file: bool) -> int:
+    """How many people these users are; over files that number them anew, those of the fullest."""
+    logs = Counter(user.split("/", 1)[0] if by_file else "" for user in users)
+    return max(logs.values(), default=0)
+
+
 def num_people(readers: Readers, selection: Selection, source: str = "jobs") -> int:
     sql = people_sql({}, source, per_file(readers, selection.clusters))
     return int(readers.rows(sql, selection)[0]["num_people"])
@@ -57,5 +69,4 @@ def people_between(
     more = [user for user, num in wide.items() if num > narrow.get(user, 0)]
     if not more:
         return None
-    logs = Counter(user.split("/", 1)[0] if by_file else "" for user in more if user is not None)
-    return max(logs.values(), default=0)
+    return people_among((user for user in more if user is not None), by_file)

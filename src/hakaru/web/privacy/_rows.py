@@ -29,7 +29,7 @@ class Rule:
 
     `whole` says that a row named `all` stands for all of its group. `single` are columns that show one
     job, as the longest. `machine` marks what shows the machine as a whole, that anybody sees in the queue:
-    only the cluster and the period may narrow it.
+    only the cluster and the period may narrow it. `step` is the key along which a cumulative curve rises.
     """
 
     keys: Callable[[Params], dict[str, str]] = field(default=lambda params: {})
@@ -37,6 +37,7 @@ class Rule:
     whole: bool = False
     single: tuple[str, ...] = ()
     machine: bool = False
+    step: str | None = None
 
 
 def _fixed(**keys: str) -> Callable[[Params], dict[str, str]]:
@@ -65,7 +66,9 @@ RULES: dict[str, Rule] = {
         _fixed(quarter=quarter_name("quarter_number")), single=("least", "most")
     ),
     "walltime": Rule(_fixed(**{"class": CLASS}), whole=True, single=("min_h", "max_h")),
-    "walltime-cdf": Rule(_fixed(**{"class": CLASS}, run_h=STEP), whole=True),
+    "walltime-cdf": Rule(
+        _fixed(**{"class": CLASS}, run_h=STEP), whole=True, single=("num_jobs",), step="run_h"
+    ),
     "size-vs-walltime": Rule(),
     "arrivals-by-hour": Rule(_fixed(hour="hour(submitted_local)"), single=("most",)),
     "arrivals-by-weekday": Rule(
@@ -88,7 +91,9 @@ RULES: dict[str, Rule] = {
     "arrivals-by-week": Rule(
         _fixed(weekday="weekday(CAST(submitted_local AS DATE))", hour="hour(submitted_local)")
     ),
-    "walltime-by-application": Rule(_fixed(application="application", run_h=STEP)),
+    "walltime-by-application": Rule(
+        _fixed(application="application", run_h=STEP), single=("num_jobs",), step="run_h"
+    ),
     "request-vs-run": Rule(
         _fixed(requested_to_h=CELL.format("requested_s"), run_to_h=CELL.format("run_s"))
     ),
