@@ -305,6 +305,45 @@ def test_what_lies_outside_a_period_is_of_many_or_nobody(
     assert (found.since, found.until) == used
 
 
+# ---- parameters
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "value"),
+    [
+        ("walltime", "short_h", "1"),
+        ("walltime", "long_h", "0.99"),
+        ("think-time", "max_h", "7.5"),
+        ("size-vs-walltime", "sample", "10"),
+        ("size-vs-walltime", "draws", "1"),
+        ("size-vs-walltime", "seed", "2"),
+    ],
+)
+def test_a_threshold_is_not_moved_over_others_jobs(
+    u1: httpx.Client, id: str, name: str, value: str
+) -> None:
+    """`share_short` is 1 from the longest run on: halving would find it though `max_h` is null."""
+    chosen = {"cluster": "c", f"param.{name}": value}
+    assert name in refused(u1, f"analyses/{id}", **chosen)
+    refused(u1, f"figures/{id}", **chosen)
+    assert get(u1, f"analyses/{id}", **chosen, user="u1")["columns"]
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "value"),
+    [
+        ("walltime", "short_h", "3"),
+        ("jobs-by-quarter", "quarter", "ended"),
+        ("users-by-quarter", "quarter", "submitted"),
+        ("arrivals-by-hour", "days", "active"),
+        ("arrivals-by-weekday", "days", "active"),
+        ("load", "bins", "10"),
+    ],
+)
+def test_defaults_and_choices_stay(u1: httpx.Client, id: str, name: str, value: str) -> None:
+    assert get(u1, f"analyses/{id}", cluster="c", **{f"param.{name}": value})["columns"]
+
+
 # ---- small lakes: what is withheld cannot be summed up from what is shown
 
 U0 = Viewer("user", "u0", "u0")

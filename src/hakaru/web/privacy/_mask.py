@@ -36,7 +36,10 @@ class Guarded:
 def guard_result(readers: Readers, view: View, result: Result) -> Guarded:
     """What the viewer may see of a result that was made of the view's selection."""
     rule = rule_of(view, result.analysis)
-    return Guarded(result) if rule is None else _Mask(readers, view, result, rule).guarded()
+    if rule is None:
+        return Guarded(result)
+    _refuse_thresholds(rule, result)
+    return _Mask(readers, view, result, rule).guarded()
 
 
 def rule_of(view: View, analysis: Analysis) -> Rule | None:
@@ -53,6 +56,21 @@ def rule_of(view: View, analysis: Analysis) -> Rule | None:
             f"Ask of your own jobs with user={view.viewer.user}, or ask an operator.",
         )
     return rule
+
+
+def _refuse_thresholds(rule: Rule, result: Result) -> None:
+    defaults = {param.name: param.default for param in result.analysis.params}
+    moved = [
+        name
+        for name, value in result.params.items()
+        if name not in rule.params and value != defaults[name]
+    ]
+    if moved:
+        kept = ", ".join(f"param.{name}={defaults[name]}" for name in moved)
+        raise Refused(
+            f"another value of {', '.join(moved)} could find a single job among others'",
+            f"Keep {kept}, or ask of your own jobs, where every value is allowed.",
+        )
 
 
 def _is_narrowed(view: View) -> bool:

@@ -30,6 +30,7 @@ class Rule:
     `whole` says that a row named `all` stands for all of its group. `single` are columns that show one
     job, as the longest. `machine` marks what shows the machine as a whole, that anybody sees in the queue:
     only the cluster and the period may narrow it. `step` is the key along which a cumulative curve rises.
+    `params` may be chosen; any other keeps its default, since a threshold that is moved finds the extremes.
     """
 
     keys: Callable[[Params], dict[str, str]] = field(default=lambda params: {})
@@ -38,6 +39,7 @@ class Rule:
     single: tuple[str, ...] = ()
     machine: bool = False
     step: str | None = None
+    params: tuple[str, ...] = ()
 
 
 def _fixed(**keys: str) -> Callable[[Params], dict[str, str]]:
@@ -53,8 +55,8 @@ def _by_quarter(params: Params) -> dict[str, str]:
 RULES: dict[str, Rule] = {
     "queues": Rule(_fixed(queue="queue"), single=("max_requested_h", "max_nodes", "max_pes")),
     "states": Rule(_fixed(state="state")),
-    "jobs-by-quarter": Rule(_by_quarter),
-    "users-by-quarter": Rule(_by_quarter),
+    "jobs-by-quarter": Rule(_by_quarter, params=("quarter",)),
+    "users-by-quarter": Rule(_by_quarter, params=("quarter",)),
     "parallelism": Rule(_fixed(parallelism=CLASS)),
     "gpus-single-node": Rule(_fixed(num_pes="num_pes")),
     "gpus-multi-node": Rule(_fixed(num_pes="num_pes")),
@@ -70,9 +72,13 @@ RULES: dict[str, Rule] = {
         _fixed(**{"class": CLASS}, run_h=STEP), whole=True, single=("num_jobs",), step="run_h"
     ),
     "size-vs-walltime": Rule(),
-    "arrivals-by-hour": Rule(_fixed(hour="hour(submitted_local)"), single=("most",)),
+    "arrivals-by-hour": Rule(
+        _fixed(hour="hour(submitted_local)"), single=("most",), params=("days",)
+    ),
     "arrivals-by-weekday": Rule(
-        _fixed(weekday="weekday(CAST(submitted_local AS DATE))"), single=("most",)
+        _fixed(weekday="weekday(CAST(submitted_local AS DATE))"),
+        single=("most",),
+        params=("days",),
     ),
     "waits": Rule(
         _fixed(part=PART),
@@ -92,11 +98,14 @@ RULES: dict[str, Rule] = {
         _fixed(weekday="weekday(CAST(submitted_local AS DATE))", hour="hour(submitted_local)")
     ),
     "walltime-by-application": Rule(
-        _fixed(application="application", run_h=STEP), single=("num_jobs",), step="run_h"
+        _fixed(application="application", run_h=STEP),
+        single=("num_jobs",),
+        step="run_h",
+        params=("top",),
     ),
     "request-vs-run": Rule(
         _fixed(requested_to_h=CELL.format("requested_s"), run_to_h=CELL.format("run_s"))
     ),
-    "load": Rule(machine=True),
+    "load": Rule(machine=True, params=("bins",)),
     "utilisation": Rule(machine=True),
 }
