@@ -252,6 +252,7 @@ def test_an_empty_lake_says_which_command_to_run(tmp_path: object) -> None:
     ):
         assert get(client, "overview") == {
             "clusters": [],
+            "withheld": [],
             "hint": "Begin with: hakaru ingest FILE --cluster NAME",
         }
         assert get(client, "clusters")["hint"] == get(client, "lake")["hint"] is not None

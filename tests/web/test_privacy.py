@@ -172,8 +172,21 @@ def test_what_could_pick_out_a_person_is_refused(u1: httpx.Client, params: Param
 def test_a_cluster_of_few_people_is_refused(u1: httpx.Client) -> None:
     for path in ("analyses/states", "analyses/load", "overview", "compare", "figures/waits"):
         refused(u1, path, cluster="tiny")
-    refused(u1, "compare")
     refused(u1, "analyses/states", by="cluster", cluster=["tiny"])
+
+
+def test_a_small_cluster_takes_nothing_from_the_others(
+    u1: httpx.Client, boss: httpx.Client
+) -> None:
+    both = get(u1, "overview")
+    assert [each["cluster"] for each in both["clusters"]] == ["c"]
+    assert both["withheld"] == ["tiny"]
+    assert get(u1, "overview", cluster=["tiny", "c"])["withheld"] == ["tiny"]
+    beside = get(u1, "compare")
+    assert [each["name"] for each in beside["clusters"]] == ["c"]
+    assert beside["withheld"] == ["tiny"]
+    assert "tiny" not in beside["metrics"][0]["computed"]
+    assert get(boss, "overview")["withheld"] == get(boss, "compare")["withheld"] == []
 
 
 def test_side_by_side_a_small_cluster_is_refused(u1: httpx.Client) -> None:

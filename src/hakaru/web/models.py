@@ -154,6 +154,9 @@ class ClusterOverview(BaseModel):
 
 class Overview(BaseModel):
     clusters: list[ClusterOverview]
+    withheld: list[str] = Field(
+        default=[], description="Clusters of too few people for the role user, left out."
+    )
     hint: str | None = None
 
 
@@ -254,6 +257,9 @@ class Comparison(BaseModel):
     )
     contrasts: list[Row] = Field(description="What sets the first cluster apart, in sentences.")
     left_out: list[str]
+    withheld: list[str] = Field(
+        default=[], description="Clusters of too few people for the role user, left out."
+    )
     period: Period
 
 

@@ -27,8 +27,8 @@ def compare(readers: Readers, viewer: Viewer, query: CompareQuery) -> Comparison
     from hakaru.reference.metrics import find_metrics
     from hakaru.reference.published import find_clusters
 
-    names = chosen(readers, query.cluster)
-    selection = _selection(readers, viewer, query, names)
+    asked = chosen(readers, query.cluster)
+    names, selection = _seen(readers, viewer, query, asked)
     metrics = find_metrics(() if query.metrics == "all" and viewer.sees_all else HEADLINE)
     published = find_clusters(query.published) if query.published else None
 
@@ -38,27 +38,44 @@ def compare(readers: Readers, viewer: Viewer, query: CompareQuery) -> Comparison
     question = ("compare", names, selection, query.metrics, query.published, viewer.sees_all)
     document = readers.ask(question, answer)
     left_out = document["left_out"] if viewer.sees_all else []
-    return Comparison(**document | {"left_out": left_out, "period": _period(selection)})
+    withheld = [name for name in asked if name not in names]
+    beside = {"left_out": left_out, "withheld": withheld, "period": _period(selection)}
+    return Comparison(**document | beside)
 
 
-def _selection(
+def _seen(
     readers: Readers, viewer: Viewer, query: CompareQuery, names: tuple[str, ...]
-) -> Selection:
-    """The period, which a user's clusters must share when it was widened."""
+) -> tuple[tuple[str, ...], Selection]:
+    """The clusters of enough people, and the period, which they must share when it was widened."""
     filters = Filters(since=query.since, until=query.until)
     asked = filters.selection()
     if viewer.sees_all:
-        return asked
-    views = [look(readers, viewer, filters, replace(asked, clusters=(name,))) for name in names]
-    periods = {(view.selection.since, view.selection.until) for view in views}
-    few = [v for v in views if num_people(readers, v.selection, STRICTEST) < FEWEST]
-    if few or len(periods) > 1:
+        return names, asked
+    found = {name: _of_many(readers, viewer, filters, name) for name in names}
+    seen = {name: selection for name, selection in found.items() if selection is not None}
+    if not seen:
         raise Refused(
-            f"fewer than {FEWEST} people stand behind one of the clusters in this period",
+            f"fewer than {FEWEST} people stand behind each of the clusters in this period",
+            "Choose another cluster, or leave out since and until.",
+        )
+    periods = {(selection.since, selection.until) for selection in seen.values()}
+    if len(periods) > 1:
+        raise Refused(
+            f"the period would have to be widened for {', '.join(seen)} to different months",
             "Choose one cluster, or leave out since and until.",
         )
     (period,) = periods
-    return replace(asked, since=period[0], until=period[1])
+    return tuple(seen), replace(asked, since=period[0], until=period[1])
+
+
+def _of_many(readers: Readers, viewer: Viewer, filters: Filters, name: str) -> Selection | None:
+    """One cluster's selection as the viewer may see it; None where too few people stand behind it."""
+    one = replace(filters.selection(), clusters=(name,))
+    try:
+        selection = look(readers, viewer, filters, one).selection
+    except Refused:
+        return None
+    return selection if num_people(readers, selection, STRICTEST) >= FEWEST else None
 
 
 def _period(selection: Selection) -> dict[str, str | None]:

@@ -64,7 +64,16 @@ def overview(readers: Readers, viewer: Viewer, filters: Filters) -> Overview:
         filters.check()
         return Overview(clusters=[], hint=EMPTY)
     names = chosen(readers, filters.cluster)
-    return Overview(clusters=[_cluster(readers, viewer, filters, name, known) for name in names])
+    shown: list[ClusterOverview] = []
+    refusals: dict[str, Refused] = {}
+    for name in names:
+        try:
+            shown.append(_cluster(readers, viewer, filters, name, known))
+        except Refused as error:
+            refusals[name] = error
+    if not shown:
+        raise refusals[names[0]]
+    return Overview(clusters=shown, withheld=list(refusals))
 
 
 def _cluster(
