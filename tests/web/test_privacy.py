@@ -119,6 +119,17 @@ def test_rows_of_few_people_are_withheld_with_one_more(
     assert clusters["tiny"]["num_jobs"] is None
 
 
+def test_the_first_and_the_last_submission_are_told_by_the_day(
+    u1: httpx.Client, boss: httpx.Client
+) -> None:
+    """Both are one person's."""
+    ends = ("first_submit", "last_submit")
+    c, tiny = get(u1, "clusters")["clusters"]
+    assert [c[end] for end in ends] == ["2018-01-10T00:00:00Z", "2018-03-17T00:00:00Z"]
+    assert [tiny[end] for end in ends] == [None, None]
+    assert get(boss, "clusters")["clusters"][0]["last_submit"] == "2018-03-17T09:00:00Z"
+
+
 def test_downloads_and_figures_withhold_the_same(u1: httpx.Client) -> None:
     text = u1.get(f"{API}/analyses/queues", params={"cluster": "c", "format": "csv"}).text
     assert "normal" in text and "rare" not in text and "short" not in text

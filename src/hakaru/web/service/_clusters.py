@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, time
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from hakaru.analyses import Selection, Session
 from hakaru.registry import hint
@@ -86,8 +88,9 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
         "min(submitted_at) AS first_submit, max(submitted_at) AS last_submit FROM jobs",
         selection,
     )
-    if not viewer.sees_all and num_people(readers, selection) < FEWEST:
-        row = dict.fromkeys(row)
+    if not viewer.sees_all:
+        few = num_people(readers, selection) < FEWEST
+        row = dict.fromkeys(row) if few else _to_days(row, ZoneInfo(known.zones[name]))
     return Cluster(
         name=name,
         zone=known.zones[name],
@@ -97,6 +100,16 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
         applications=_names(readers, viewer, "application", selection),
         **row,
     )
+
+
+def _to_days(row: dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
+    """Moments as the beginning of their day: the first and the last submission are one person's."""
+    return {
+        name: datetime.combine(value.astimezone(zone).date(), time(), zone)
+        if isinstance(value, datetime)
+        else value
+        for name, value in row.items()
+    }
 
 
 def _names(readers: Readers, viewer: Viewer, column: str, selection: Selection) -> list[str]:
