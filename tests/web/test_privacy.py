@@ -463,6 +463,7 @@ def test_what_each_rule_leaves_out_is_of_many_people(tmp_path: Path) -> None:
     table = answered(asker_of(tmp_path, rows), "request-accuracy")
     assert table.rows and (table.num_used, table.num_selected) == (None, None)
     assert table.left_out and all(entry.num_jobs is None for entry in table.left_out)
+    assert table.withheld is not None and "numbers of jobs" in table.withheld.why
 
 
 def test_side_by_side_a_period_is_widened_for_each_cluster(tmp_path: Path) -> None:

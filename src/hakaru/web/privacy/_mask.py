@@ -95,10 +95,11 @@ class _Mask:
         table = self.result.table if self.rule.machine else self._enough()
         num_gone = self.result.table.num_rows - table.num_rows
         single = [name for name in self.rule.single if name in table.column_names]
-        withheld = Withheld(num_rows=num_gone, columns=single, why=WHY)
         masked = replace(self.result, table=_without(table, single))
         counts = not num_gone and self._counts_are_safe()
-        return Guarded(masked, withheld if num_gone or single else None, counts)
+        why = WHY if counts else f"{WHY}, and so are the numbers of jobs behind the table"
+        withheld = Withheld(num_rows=num_gone, columns=single, why=why)
+        return Guarded(masked, withheld if single or not counts else None, counts)
 
     @property
     def _ruled(self) -> str:
