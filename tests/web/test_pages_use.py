@@ -58,6 +58,29 @@ def test_a_filter_is_in_the_address_and_the_address_gives_the_view(
     page.until(lambda: "queue=short" in page.page.url and page.count() == 18, "the way back")
 
 
+def test_a_date_is_typed_and_stays(page: Tab) -> None:
+    """A date field changes with every digit of its year; only the whole date is asked for, and it stays."""
+    page.open("/jobs?cluster=c")
+    asked: list[str] = []
+    page.page.on("request", lambda request: asked.append(request.url))
+    page.page.focus("#f-since")
+    page.page.keyboard.type("02012018", delay=60)
+    page.until(lambda: "since=2018-02-01" in page.page.url, "the address to tell the date")
+    assert not [url for url in asked if "since=0" in url]
+    for queue in ("short", "normal"):
+        page.page.select_option("#f-queue", queue)
+        page.until(lambda queue=queue: f"queue={queue}" in page.page.url, "the queue")
+        assert "since=2018-02-01" in page.page.url
+        assert page.page.input_value("#f-since") == "2018-02-01"
+
+
+def test_filters_that_select_nothing_say_so(page: Tab) -> None:
+    page.open("/?cluster=c&since=2030-01-01")
+    told = page.page.locator("main").inner_text()
+    assert "select no job of c" in told and "2018-01-10" in told
+    assert page.page.locator(".tile").count() == 0
+
+
 def test_a_form_works_without_scripts(chromium: Any, open_site: Running) -> None:
     with tab(chromium, open_site, java_script_enabled=False) as plain:
         plain.open("/jobs?cluster=c")

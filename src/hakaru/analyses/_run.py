@@ -148,7 +148,7 @@ class Session:
         if len(clusters) > 1 and selection.by != "cluster":
             raise HakaruError(
                 f"{workspace} holds {', '.join(clusters)}: choose one with --cluster"
-                + (", or put them side by side with --by cluster" if groups else "")
+                + (" (show puts them side by side with --by cluster)" if groups else "")
             )
         return replace(selection, clusters=tuple(clusters))
 

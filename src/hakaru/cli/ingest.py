@@ -112,7 +112,9 @@ def print_summary(summary: Summary, workspace: Path) -> None:
             click.echo(f"  {summary.users_note}")
     for warning in summary.warnings:
         click.secho(f"  warning: {warning}", fg="yellow")
-    click.echo(f"  workspace {workspace}; next: hakaru show walltime -w {workspace}")
+    click.echo(
+        f"  workspace {workspace}; next: hakaru show walltime --cluster {summary.cluster} -w {workspace}"
+    )
 
 
 def _copy_stdin(path: Path) -> None:

@@ -95,4 +95,6 @@ def print_generated(made: Generated, workspace: Path) -> None:
         f"  submitted {made.since:%Y-%m-%d} to {made.until:%Y-%m-%d} (UTC) on {made.num_nodes:,} nodes "
         f"with {made.num_gpus:,} GPUs"
     )
-    click.echo(f"  workspace {workspace}; next: hakaru show walltime -w {workspace}")
+    click.echo(
+        f"  workspace {workspace}; next: hakaru show walltime --cluster {made.cluster} -w {workspace}"
+    )

@@ -55,6 +55,7 @@ def _cluster(frame: Frame, infos: dict[str, AnalysisInfo], name: str) -> dict[st
         "name": name,
         "refused": "",
         "overview": each,
+        "log": next(about for about in frame.clusters if about.name == name),
         "tiles": _tiles(each),
         "cards": [card(frame, infos[id], name) for id in CHARTS],
         "findings": frame.at("/findings", cluster=name),
@@ -75,8 +76,8 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
               f"95 % wait under {shown.duration(mean.wait_p95_s)}", each, "wait_median_s", True),
         _tile(f"{one}-hours", shown.brief(mean.pe_hours),
               f"{shown.number(mean.num_jobs)} jobs", each, "pe_hours", None),
-        _tile("Users", shown.number(mean.num_users), each.users_note or "who submitted a job", each,
-              "num_users", None),
+        _tile("Users", "–" if each.users_note else shown.number(mean.num_users),
+              each.users_note or "who submitted a job", each, "num_users", None),
         _tile("Completed", shown.share(mean.share_completed),
               f"median run {shown.duration(mean.run_median_s)}", each, "share_completed", False),
     ]  # fmt: skip

@@ -265,11 +265,13 @@
     });
   });
   // A changed field sends its form. Enter changes and submits at once: one of the two is enough.
+  // A date changes with every digit of its year: until there are four it is still being typed.
+  const isTyped = (field) => field.type !== "date" || (!field.validity.badInput && !/^0/.test(field.value));
   let sending = 0;
   document.addEventListener("change", (event) => {
     const form = event.target.form;
     if (event.target.name === "theme") chooseTheme(event.target.value);
-    else if (form && "auto" in form.dataset) sending = setTimeout(() => form.isConnected && form.requestSubmit(), 0);
+    else if (form && "auto" in form.dataset && isTyped(event.target)) sending = setTimeout(() => form.isConnected && form.requestSubmit(), 0);
   });
   document.addEventListener("submit", () => clearTimeout(sending), true);
   document.addEventListener("click", (event) => {
