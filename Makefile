@@ -14,7 +14,7 @@ demo: $(VENV)/.base
 test: $(VENV)/.dev
 	scripts/install-system-packages
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
