@@ -5,8 +5,8 @@
 **Each analysis** is asked over HTTP with nothing kept, as JSON and as its page, and its bare query is run
 by an open session's engine, in turns; the medians over the analyses of their ratios have the limit 3. Kept
 answers are printed beside them. **Fifty readers** ask different questions while another process ingests
-the log anew under another name: no error and no read that waits for the writer (longer than ten seconds) is allowed, and the server's
-peak memory may not exceed what the engine is allowed and half a GiB for the rest.
+the log anew under another name: no error and no read that waits for the writer (longer than ten seconds)
+is allowed, and the server's peak memory may not exceed what the engine is allowed and half a GiB more.
 """
 
 from __future__ import annotations
