@@ -153,7 +153,7 @@ def _known(session: Session, names: tuple[str, ...]) -> list[str]:
         check_clusters(session, names)
     except HakaruError as error:
         raise HakaruError(
-            f"{error} Read one in with: hakaru ingest FILE --cluster NAME; what others have "
+            f"{error}. Read one in with: hakaru ingest FILE --cluster NAME; what others have "
             "published stands beside it with --published NAME"
         ) from None
     return list(dict.fromkeys(names or known))

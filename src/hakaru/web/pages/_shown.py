@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -94,6 +95,11 @@ def state(value: str | None) -> str:
     return "unknown" if value is None else value.replace("_", " ")
 
 
+def prose(text: str) -> Markup:
+    """A sentence of ours, in which `backticks` mean code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 def bar(value: float | None, label: str) -> Markup:
     """A share as a small horizontal bar, without a style of its own."""
     if value is None:
@@ -122,4 +128,5 @@ FILTERS = {
     "cell": cell,
     "state": state,
     "bar": bar,
+    "prose": prose,
 }
