@@ -81,6 +81,17 @@ def test_filters_that_select_nothing_say_so(page: Tab) -> None:
     assert page.page.locator(".tile").count() == 0
 
 
+def test_clusters_are_put_beside_one_another_and_taken_away(page: Tab) -> None:
+    page.open("/compare?cluster=c")
+    heads = page.page.locator("table.compare thead th.number")
+    assert heads.all_inner_texts() == ["c"]
+    page.page.click('[data-cluster="tiny"]')
+    page.until(lambda: heads.all_inner_texts() == ["c", "tiny"], "both side by side")
+    assert "cluster=c&cluster=tiny" in page.page.url
+    page.page.click('[data-cluster="c"]')
+    page.until(lambda: heads.all_inner_texts() == ["tiny"], "the other alone")
+
+
 def test_a_form_works_without_scripts(chromium: Any, open_site: Running) -> None:
     with tab(chromium, open_site, java_script_enabled=False) as plain:
         plain.open("/jobs?cluster=c")

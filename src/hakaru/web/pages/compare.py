@@ -35,11 +35,24 @@ def compare(request: Request) -> Response:
         lines=[_line(found, metric, sources) for metric in found.metrics],
         sources=sources,
         unused=[name for name, _ in frame.pairs if name not in TAKES],
+        choices=_choices(frame, [each["name"] for each in found.clusters]),
         switches=[
             ("headline", frame.at(metrics=None)),
             ("all", frame.at(metrics="all")),
         ],
     )
+
+
+def _choices(frame: Frame, shown: list[str]) -> list[tuple[str, str, bool]]:
+    """Each cluster, the address with it or without it, and whether it is here; one always stays."""
+    rest = [*address.without(frame.pairs, "cluster"), *frame.own]
+    choices = []
+    for each in frame.clusters if len(frame.clusters) > 1 else []:
+        is_here = each.name in shown
+        names = [name for name in shown if name != each.name] if is_here else [*shown, each.name]
+        chosen = [("cluster", name) for name in names or shown]
+        choices.append((each.name, address.written("/compare", [*chosen, *rest]), is_here))
+    return choices
 
 
 def _line(found: Comparison, metric: dict[str, Any], sources: dict[str, int]) -> dict[str, Any]:
