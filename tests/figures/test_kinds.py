@@ -195,6 +195,13 @@ def test_time_series(lake_of: Make) -> None:
     assert option["useUTC"]
 
 
+def test_time_series_by_the_site_s_clock(lake_of: Make) -> None:
+    """Nine hours on from UTC, and told so: ECharts is given the site's clock as if it were UTC's."""
+    option = drawn(lake_of([job(1)], facts='{"zone": "Asia/Tokyo"}'), "load").option
+    assert values(option["series"][0])[0][0] == 1514764800_000 + 9 * 3600_000
+    assert {axis["name"] for axis in option["xAxis"]} == {"Time (Asia/Tokyo)"}
+
+
 def test_more_bins_than_a_screen_shows(lake_of: Make) -> None:
     late = utc("2018-02-01T00:00:00")
     lake = lake_of([job(1), job(2, submitted_at=late, started_at=late, ended_at=late)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
@@ -47,6 +47,7 @@ class Result:
     num_selected: int
     left_out: tuple[LeftOut, ...]
     synthetic: bool
+    zone: str = "UTC"  # the clusters' own, where they share one
 
     @property
     def num_used(self) -> int:
@@ -99,6 +100,7 @@ class Session:
             num_selected=sum(counts.values()),
             left_out=tuple(LeftOut(rule.text, counts.get(i, 0)) for i, rule in enumerate(rules)),
             synthetic=any(name in self.synthetic for name in selection.clusters),
+            zone=self._zone(selection.clusters),
         )
 
     def ask(self, sql: str, selection: Selection) -> pa.Table:
@@ -116,6 +118,10 @@ class Session:
             chosen = self.settings.cluster(cluster).unit
             self._units[cluster] = chosen or self._observed_unit(cluster)
         return self._units[cluster]
+
+    def _zone(self, clusters: Sequence[str]) -> str:
+        (zone, *others) = {self.settings.cluster(name).zone for name in clusters}
+        return "UTC" if others else zone
 
     def _observed_unit(self, cluster: str) -> str:
         row = self.engine.query(

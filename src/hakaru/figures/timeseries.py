@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from hakaru.figures import _labels as labels
 from hakaru.figures import _panels as panels
@@ -36,7 +37,10 @@ def timeseries(frame: Frame, theme: Theme) -> Drawn:
         "tooltip": {"trigger": "axis"},
         "axisPointer": {"link": [{"xAxisIndex": "all"}]},
         "dataZoom": [{"type": "inside", "xAxisIndex": list(range(len(LEVELS)))}],
-        "xAxis": [parts.time_axis(theme, "Time (UTC)", gridIndex=at) for at in range(len(LEVELS))],
+        "xAxis": [
+            parts.time_axis(theme, f"Time ({frame.result.zone})", gridIndex=at)
+            for at in range(len(LEVELS))
+        ],
         "yAxis": [
             parts.as_y(parts.value_axis(theme, frame.label(level), min=0, gridIndex=at))
             for at, level in enumerate(LEVELS)
@@ -58,14 +62,14 @@ def _steps(frame: Frame, group: Any, level: str, at: int, colour: str) -> dict[s
         "color": colour,
         "lineStyle": {"width": 1.25},
         "areaStyle": {"opacity": 0.25 if frame.group is None else 0},
-        "data": [_point(frame, row, level) for row in rows] + _last(rows, level),
+        "data": [_point(frame, row, level) for row in rows] + _last(frame, rows, level),
     }
 
 
 def _point(frame: Frame, row: dict[str, Any], level: str) -> dict[str, Any]:
     """Only one level of an ungrouped figure carries the bins' filters: they are long, and all the same."""
     jobs = _present(frame, row) if level == LEVELS[0] and frame.group is None else None
-    return frame.item([_ms(row["since_at"]), labels.number(row[level])], jobs)
+    return frame.item([_ms(frame, row["since_at"]), labels.number(row[level])], jobs)
 
 
 def _present(frame: Frame, row: dict[str, Any]) -> str | None:
@@ -75,16 +79,22 @@ def _present(frame: Frame, row: dict[str, Any]) -> str | None:
     return where.conjunction([here, *where.of_rules(frame.result)])
 
 
-def _last(rows: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:
+def _last(frame: Frame, rows: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:
     """The last bin's end, so that its step is drawn too."""
-    return [{"value": [_ms(rows[-1]["until_at"]), labels.number(rows[-1][level])]}] if rows else []
+    return (
+        [{"value": [_ms(frame, rows[-1]["until_at"]), labels.number(rows[-1][level])]}]
+        if rows
+        else []
+    )
 
 
 def _installed(frame: Frame) -> list[dict[str, Any]]:
     rows = frame.of_group(frame.groups[0])
     if frame.by == "cluster" or all(row["num_pes_installed"] is None for row in rows):
         return []
-    points = [[_ms(r["since_at"]), labels.number(r["num_pes_installed"])] for r in _thinned(rows)]
+    points = [
+        [_ms(frame, r["since_at"]), labels.number(r["num_pes_installed"])] for r in _thinned(rows)
+    ]
     return [
         {
             "type": "line",
@@ -109,5 +119,7 @@ def _notes(frame: Frame) -> tuple[str, ...]:
     return (f"drawn: one in {-(-most // MAX_POINTS)} of {most:,} bins; ask for fewer with bins=N",)
 
 
-def _ms(moment: datetime) -> int:
-    return int(moment.timestamp() * 1000)
+def _ms(frame: Frame, moment: datetime) -> int:
+    """The site's clock as ECharts takes it: as if that clock were UTC's."""
+    local = moment.astimezone(ZoneInfo(frame.result.zone))
+    return int(local.replace(tzinfo=UTC).timestamp() * 1000)
