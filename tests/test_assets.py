@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shutil
 import tarfile
 import tomllib
 from pathlib import Path
@@ -25,7 +24,6 @@ SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"][
 
 @pytest.fixture(scope="module")
 def hook() -> ModuleType:
-    pytest.importorskip("hatchling")
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -73,7 +71,6 @@ def test_script_and_licence_are_taken_from_the_package(hook: ModuleType, tmp_pat
     assert (tmp_path / "a.min.LICENSE").read_text() == "LICENSE"
 
 
-@pytest.mark.skipif(shutil.which("npm") is None, reason="no npm")
 def test_a_package_that_there_is_not(hook: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(hook.Unfetched, match=r"npm pack \./nothing-here failed"):
         hook._pack("./nothing-here", tmp_path)

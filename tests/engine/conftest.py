@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -13,9 +12,6 @@ from hakaru.settings import Engine as EngineSettings
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Engine]:
-    pytest.importorskip("pyspark", reason="Spark is not installed: pip install 'hakaru[spark]'")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17 or newer, and there is no java on the PATH")
     engine = open_engine("spark", EngineSettings(spark_master="local[2]"))
     yield engine
     engine.close()

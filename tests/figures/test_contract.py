@@ -113,5 +113,17 @@ def check_items_and_axes(figure: Figure) -> None:
 
 
 def has_unit(name: Any) -> bool:
-    words = ("Jobs", "GPU", "hours", "Hours", "Seconds", "(%)", "Time (", "÷", "Nodes", "users", "−1")
+    words = (
+        "Jobs",
+        "GPU",
+        "hours",
+        "Hours",
+        "Seconds",
+        "(%)",
+        "Time (",
+        "÷",
+        "Nodes",
+        "users",
+        "−1",
+    )
     return any(word in name for word in (*words, "Number"))

@@ -138,8 +138,7 @@ def chromium() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("Chromium is not installed: scripts/install-system-packages")
+    assert path, "Chromium is not installed: scripts/install-system-packages"
     flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=flags)

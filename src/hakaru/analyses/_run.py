@@ -15,6 +15,7 @@ from hakaru.analyses._select import (
     chosen_rules,
     condition_of,
     counting,
+    passing,
     rules_of,
 )
 from hakaru.analyses._site import UNKNOWN, Site, words_of
@@ -161,13 +162,13 @@ class Session:
     def _query(
         self, sql: str, selection: Selection, rules: tuple[Rule, ...], period: str
     ) -> pa.Table:
-        passing = " AND ".join(f"({rule.sql})" for rule in rules) or "true"
+        kept = passing(rules)
         scope = (replace(selection, min_run_s=None, states=()), period)
         if scope != self._scope:
             self._scope, self._words, self._beside = scope, set(), set()
             self._counts.clear()
-        self._define(selection, period, words_of(f"{sql} {passing}"))
-        self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {passing}")
+        self._define(selection, period, words_of(f"{sql} {kept}"))
+        self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {kept}")
         return self.engine.query(sql)
 
     def _define(self, selection: Selection, period: str, words: set[str]) -> None:

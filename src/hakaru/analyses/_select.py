@@ -152,6 +152,11 @@ def chosen_rules(selection: Selection) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+def passing(rules: Sequence[Rule]) -> str:
+    """SQL that is true for the jobs, seen as `jobs_all`, which all rules keep."""
+    return " AND ".join(f"({rule.sql})" for rule in rules) or "true"
+
+
 def counting(rules: Sequence[Rule]) -> str:
     """How many jobs each rule leaves out of what is left before it, by its place; −1 are those that stay."""
     cases = " ".join(

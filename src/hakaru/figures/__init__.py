@@ -2,5 +2,16 @@
 
 from hakaru.figures._base import KINDS, Figure, draw, load_kinds
 from hakaru.figures._chromium import save
+from hakaru.figures._page import embedded
+from hakaru.figures._where import conjunction, of_rules
 
-__all__ = ["KINDS", "Figure", "draw", "load_kinds", "save"]
+__all__ = [
+    "KINDS",
+    "Figure",
+    "conjunction",
+    "draw",
+    "embedded",
+    "load_kinds",
+    "of_rules",
+    "save",
+]

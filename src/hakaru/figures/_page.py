@@ -93,9 +93,9 @@ def still(figure: Figure) -> Figure:
 
 
 def embedded(option: object) -> str:
-    """JSON that cannot end the script element that holds it."""
+    """JSON that cannot end the script element that holds it, nor be read as markup."""
     text = json.dumps(option, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _css(figure: Figure, theme: Theme) -> str:

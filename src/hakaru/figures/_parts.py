@@ -55,6 +55,20 @@ def legend(theme: Theme, names: Sequence[str], **more: Any) -> Option:
     } | more
 
 
+def marks(name: str, symbol: str, size: Any, colour: str, data: Sequence[Any]) -> Option:
+    """A statistic of each row as a mark above what else is drawn."""
+    return {
+        "type": "scatter",
+        "name": name,
+        "symbol": symbol,
+        "symbolSize": size,
+        "color": colour,
+        "itemStyle": {"opacity": 1},
+        "z": 5,
+        "data": list(data),
+    }
+
+
 def grid(**more: Any) -> Option:
     return {"left": 84, "right": 28, "top": 44, "bottom": 64} | more
 

@@ -38,8 +38,8 @@ def box(frame: Frame, theme: Theme) -> Drawn:
                 "itemStyle": {"color": "none", "borderWidth": 1.5},
                 "data": [_box(frame, theme, row, keys, colours) for row in rows],
             },
-            _marks("Median", "rect", [WIDTH_PX, 4], ORANGE, rows, "median"),
-            _marks("Mean", "triangle", 11, GREEN, rows, "mean"),
+            parts.marks("Median", "rect", [WIDTH_PX, 4], ORANGE, _column(rows, "median")),
+            parts.marks("Mean", "triangle", 11, GREEN, _column(rows, "mean")),
         ],
     }
     more = len(frame.rows) > MAX_BOXES
@@ -68,16 +68,5 @@ def _box(
     return frame.item(five, frame.where(row, *own), itemStyle={"borderColor": colour})
 
 
-def _marks(
-    name: str, symbol: str, size: Any, colour: str, rows: list[dict[str, Any]], column: str
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "name": name,
-        "symbol": symbol,
-        "symbolSize": size,
-        "color": colour,
-        "itemStyle": {"opacity": 1},
-        "z": 5,
-        "data": [labels.number(row[column]) for row in rows],
-    }
+def _column(rows: list[dict[str, Any]], name: str) -> list[Any]:
+    return [labels.number(row[name]) for row in rows]

@@ -109,24 +109,16 @@ def _marks(rows: list[dict[str, Any]], statistic: str, unit: str) -> dict[str, A
     name, symbol, size, colour = MARKS[statistic]
     column = f"{statistic}{unit}"
     word = {"_h": " h", "_s": " s"}.get(unit, "")
-    return {
-        "type": "scatter",
-        "name": name,
-        "symbol": symbol,
-        "symbolSize": size,
-        "color": colour,
-        "itemStyle": {"opacity": 1},
-        "z": 5,
-        "data": [
-            {
-                "value": [_drawn(row[column], unit), at],
-                # numbers only: a tooltip's own text is not escaped
-                "tooltip": {"formatter": f"{{a}}: {labels.text(column, row[column])}{word}"},
-            }
-            for at, row in enumerate(rows)
-            if row[column] is not None
-        ],
-    }
+    data = [
+        {
+            "value": [_drawn(row[column], unit), at],
+            # numbers only: a tooltip's own text is not escaped
+            "tooltip": {"formatter": f"{{a}}: {labels.text(column, row[column])}{word}"},
+        }
+        for at, row in enumerate(rows)
+        if row[column] is not None
+    ]
+    return parts.marks(name, symbol, size, colour, data)
 
 
 def _drawn(value: float | None, unit: str) -> float | int | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from hakaru.assets import script
+from hakaru.figures import embedded
 from hakaru.report._view import view_of
 
 if TYPE_CHECKING:
@@ -34,12 +34,6 @@ def to_html(story: Story) -> str:
         figures_script=chart,
         policy=_policy(style, [echarts, chart]),
     )
-
-
-def embedded(option: object) -> str:
-    """JSON that cannot end the script element that holds it, nor be read as markup."""
-    text = json.dumps(option, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _policy(style: str, scripts: list[str]) -> str:

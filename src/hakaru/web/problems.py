@@ -28,7 +28,6 @@ class WebError(HakaruError):
 
     status = 422
     title = "This cannot be answered"
-    retry_after_s: int | None = None
 
     def __init__(self, detail: str, fix: str | None = None) -> None:
         super().__init__(detail)
@@ -58,13 +57,11 @@ class Refused(WebError):
 class TooMany(WebError):
     status = 429
     title = "Too many attempts"
-    retry_after_s = 60
 
 
 class Busy(WebError):
     status = 503
     title = "Too busy just now"
-    retry_after_s = 2
 
 
 class TooSlow(WebError):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses import UNKNOWN, Analysis, Result, rules_of
+from hakaru.analyses import UNKNOWN, Analysis, Result, passing, rules_of
 from hakaru.web.models import Withheld
 from hakaru.web.privacy._look import View
 from hakaru.web.privacy._people import FEWEST, holders_sql, num_people, people_sql, per_file
@@ -105,8 +105,7 @@ class _Mask:
     def _ruled(self) -> str:
         """The jobs that the analysis counts, as its own rules leave them."""
         rules = rules_of(self.result.analysis, self.view.selection)
-        passing = " AND ".join(f"({rule.sql})" for rule in rules) or "true"
-        return f"(SELECT * FROM jobs AS jobs_all WHERE {passing})"
+        return f"(SELECT * FROM jobs AS jobs_all WHERE {passing(rules)})"
 
     @property
     def _source(self) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from hakaru.analyses import Analysis, Param, load_all
-from hakaru.analyses._base import SUBJECTS
+from hakaru.analyses import SUBJECTS, Analysis, Param, load_all
 from hakaru.registry import hint
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery
@@ -72,8 +71,7 @@ def table(guarded: Guarded) -> Table:
 
 
 def figure(readers: Readers, guarded: Guarded, dark: bool) -> Drawing:
-    from hakaru.figures import draw
-    from hakaru.figures._where import conjunction, of_rules
+    from hakaru.figures import conjunction, draw, of_rules
 
     first = guarded.result.selection.clusters[0]
     unit: Literal["gpu", "cpu"] = "gpu" if about(readers).units[first] == "gpu" else "cpu"
