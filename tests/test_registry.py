@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -52,3 +55,20 @@ def test_a_mistyped_id_gets_a_hint(registry: Registry[Thing]) -> None:
         registry.get("waltime")
     with pytest.raises(HakaruError, match="no thing 'zzz'; known: walltime, queues, jobs-by"):
         registry.get("zzz")
+
+
+def test_sorted_things_of_one_key_stay_as_they_were(registry: Registry[Thing]) -> None:
+    registry.sort(lambda thing: thing.id.startswith("w"))
+    assert registry.ids() == ["queues", "jobs-by-quarter", "walltime"]
+
+
+@pytest.mark.parametrize("first", ["shapes", "waits", "overview"])
+def test_analyses_come_in_reading_order_whatever_was_imported_first(first: str) -> None:
+    text = (
+        f"import hakaru.analyses.{first}; from hakaru.analyses import load_all; "
+        "print([*dict.fromkeys(each.subject for each in load_all())])"
+    )
+    told = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    subjects = ast.literal_eval(told.stdout)
+    assert subjects[:3] == ["overview", "parallelism", "requests"]
+    assert subjects.index("waits") < subjects.index("shapes")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
 
 from hakaru.errors import HakaruError
 
@@ -30,7 +30,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 class Registry(Generic[T]):
-    """Things of one kind by their kebab-case id, in the order in which they were declared."""
+    """Things of one kind by their kebab-case id, in the order in which they were declared or sorted."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -43,6 +43,10 @@ class Registry(Generic[T]):
             raise ValueError(f"{self.kind} {item.id!r} is registered twice")
         self._items[item.id] = item
         return item
+
+    def sort(self, key: Callable[[T], Any]) -> None:
+        """Put them in order; those of one key stay as they were declared."""
+        self._items = {item.id: item for item in sorted(self._items.values(), key=key)}
 
     def get(self, id: str) -> T:
         if id in self._items:

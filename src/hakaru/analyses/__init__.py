@@ -1,6 +1,6 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
-from hakaru.analyses._base import ANALYSES, SUBJECTS, Analysis, Param, Rule, analysis, load_all
+from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
 from hakaru.analyses._run import LeftOut, Result, Session, open_session
 from hakaru.analyses._select import COLUMNS, GROUPS, Check, Selection, passing, rules_of
 from hakaru.analyses._site import CLASSES, UNKNOWN, class_name, quarter_name
@@ -10,7 +10,6 @@ __all__ = [
     "CLASSES",
     "COLUMNS",
     "GROUPS",
-    "SUBJECTS",
     "UNKNOWN",
     "Analysis",
     "Check",

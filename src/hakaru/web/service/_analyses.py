@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from hakaru.analyses import SUBJECTS, Analysis, Param, load_all
+from hakaru.analyses import Analysis, Param, load_all
 from hakaru.registry import hint
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery
@@ -28,8 +28,7 @@ MAX_ROWS = 100_000
 
 def listed() -> Analyses:
     """In the order in which the paper tells them."""
-    known = sorted(load_all(), key=lambda each: _place(each.subject))
-    return Analyses(analyses=[_info(analysis) for analysis in known])
+    return Analyses(analyses=[_info(analysis) for analysis in load_all()])
 
 
 def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> Guarded:
@@ -147,7 +146,3 @@ def _parameter(param: Param) -> Parameter:
         choices=list(param.choices),
         **bounds,
     )
-
-
-def _place(subject: str) -> int:
-    return SUBJECTS.index(subject) if subject in SUBJECTS else len(SUBJECTS)
