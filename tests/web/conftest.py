@@ -106,14 +106,26 @@ def open_site(site: Lake) -> Iterator[Running]:
         yield server
 
 
-@pytest.fixture(scope="session")
-def closed_site(site: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+@contextmanager
+def closed(site: Lake, folder: Path) -> Iterator[Running]:
     """With tokens: an operator, the users u1 and u8, and a stranger who has no job."""
-    folder = tmp_path_factory.mktemp("access")
     with running(create_app(site, access_folder=folder)) as server:
         server.secrets["operator"] = Tokens(folder).create("boss", "operator", None)[1]
         for user in ("u1", "u8", "nobody"):
             server.secrets[user] = Tokens(folder).create(user, "user", user)[1]
+        yield server
+
+
+@pytest.fixture(scope="session")
+def closed_site(site: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with closed(site, tmp_path_factory.mktemp("access")) as server:
+        yield server
+
+
+@pytest.fixture
+def fresh_closed_site(site: Lake, tmp_path: Path) -> Iterator[Running]:
+    """One that has seen no wrong token yet: the brake counts them for all who come from one address."""
+    with closed(site, tmp_path) as server:
         yield server
 
 

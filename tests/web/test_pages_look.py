@@ -182,15 +182,15 @@ def test_a_user_sees_nobody_else(chromium: Any, closed_site: Running) -> None:
         assert "Shown to operators" in page.page.locator("main").inner_text()
 
 
-def test_signing_in_and_out(chromium: Any, closed_site: Running) -> None:
-    with tab(chromium, closed_site) as page:
+def test_signing_in_and_out(chromium: Any, fresh_closed_site: Running) -> None:
+    with tab(chromium, fresh_closed_site) as page:
         page.open("/people?kind=accounts")
         assert "/sign-in?next=" in page.page.url
         page.page.fill("input[name=token]", "hakaru_wrong")
         page.page.click("button")
         assert "not known" in page.page.locator("[role=alert]").inner_text()
         page.open("/people?kind=accounts")
-        page.page.fill("input[name=token]", closed_site.secrets["operator"])
+        page.page.fill("input[name=token]", fresh_closed_site.secrets["operator"])
         page.page.click("button")
         page.until(lambda: "/people?kind=accounts" in page.page.url, "what was asked for")
         assert "boss operator" in page.page.locator(".who").inner_text()
