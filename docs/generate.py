@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
 from hakaru import cli, schema, settings
-from hakaru.analyses import Analysis, load_all
+from hakaru.analyses import DERIVED, Analysis, load_all
 from hakaru.sources._base import load_all as load_sources
 
 FOLDER = Path(__file__).parent / "reference"
@@ -23,11 +23,19 @@ def tables() -> str:
     parts = ["# The tables\n", "Times are UTC, units live in the names, and unknown is null.\n"]
     for table in schema.TABLES.values():
         parts.append(f"## {table.name}\n\n{table.meaning} Key: `{', '.join(table.key)}`.\n")
-        parts.append("| column | type | unit | meaning |\n|---|---|---|---|")
-        for column in table.columns:
-            parts.append(f"| `{column.name}` | {column.type} | {column.unit} | {column.meaning} |")
-        parts.append("")
+        parts.append(_columns(table.columns))
+        if table is schema.JOBS:
+            parts.append(
+                "Derived when they are asked for, in `--where` and in the web's filters:\n"
+            )
+            parts.append(_columns(DERIVED))
     return "\n".join(parts)
+
+
+def _columns(columns: Sequence[schema.Column]) -> str:
+    head = ["| column | type | unit | meaning |", "|---|---|---|---|"]
+    rows = [f"| `{c.name}` | {c.type} | {c.unit} | {c.meaning} |" for c in columns]
+    return "\n".join([*head, *rows, ""])
 
 
 def settings_page() -> str:

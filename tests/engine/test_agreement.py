@@ -91,6 +91,17 @@ def test_a_cluster_without_jobs(compare: Compare, analysis: Analysis) -> None:
     assert (result.num_selected, result.num_used) == (0, 0)
 
 
+@pytest.mark.parametrize("where", ["hour BETWEEN 9 AND 17 AND weekday < 5", "weekday = 6"])
+def test_hours_and_days_of_two_sites_clocks(compare: Compare, where: str) -> None:
+    """Tokyo has no summer time and Berlin has; the engines agree on who submitted when."""
+    selection = Selection(clusters=("cpu", "gpu"), by="cluster", where=where)
+    result = compare(load_all().get("arrivals-by-week"), selection)
+    told = {(row["weekday"], row["hour"]) for row in result.rows if row["num_jobs"]}
+    days = {6} if "6" in where else set(range(5))
+    assert {day for day, _ in told} == days
+    assert {hour for _, hour in told} <= (set(range(24)) if "6" in where else set(range(9, 18)))
+
+
 def test_a_lake_without_files(spark: Engine, lake: Lake) -> None:
     put_jobs(lake, [])
     with open_session(lake) as duck:

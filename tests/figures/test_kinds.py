@@ -147,7 +147,7 @@ def test_mean_and_deviation(lake_of: Make) -> None:
     lake = lake_of([job(i, submitted_at=utc(m)) for i, m in enumerate(moments)])
     figure = drawn(lake, "arrivals-by-hour")
     shade, bars, means = figure.option["series"]
-    assert means["data"][9:11] == [1.0, 0.5]
+    assert values(means)[9:11] == [1.0, 0.5]
     assert bars["data"][9] == [0.0, 1.0, 1.0, 1.0, 2.41421]
     assert [hour for hour, is_on in enumerate(shade["data"]) if is_on] == list(range(9, 18))
     assert figure.option["xAxis"]["data"] == [str(hour) for hour in range(24)]
@@ -160,14 +160,14 @@ def test_days_of_the_week(lake_of: Make) -> None:
     shade, bars, means = option["series"]
     assert option["xAxis"]["data"] == ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     assert shade["data"] == [1, 1, 1, 1, 1, None, None]
-    assert means["data"] == [2.0, None, None, None, None, None, None]
+    assert values(means) == [2.0, None, None, None, None, None, None]
     assert bars["data"] == ["-"] * 7  # one Monday has no deviation
 
 
 def test_heat_map(lake_of: Make) -> None:
     lake = lake_of([job(1), job(2, submitted_at=utc("2018-01-02T23:00:00"))])
     option = drawn(lake, "arrivals-by-week").option
-    cells = {(x, y): value for x, y, value in option["series"][0]["data"]}
+    cells = {(x, y): value for x, y, value in values(option["series"][0])}
     assert (cells[0, 0], cells[23, 1], cells[5, 0]) == (1.0, 1.0, 0.0)
     assert {y for _, y in cells} == {0, 1}, "days that the period does not hold are blank"
     assert option["visualMap"]["max"] == 1.0

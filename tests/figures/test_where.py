@@ -110,6 +110,31 @@ def test_cells(sample: Session) -> None:
     assert found(sample, result, texts) == sum(item["value"][2] for item in cells[:3])
 
 
+@pytest.mark.parametrize("weight", ["jobs", "gpu-hours"])
+@pytest.mark.parametrize("by", [None, "state"])
+@pytest.mark.parametrize("id", ["arrivals-by-hour", "arrivals-by-weekday", "arrivals-by-week"])
+def test_hours_and_weekdays(sample: Session, id: str, by: str | None, weight: str) -> None:
+    """Every mean leads to the jobs that it was made of."""
+    result = run(sample, id, by=by, weight=weight)
+    told = [item for item in items(draw(result)) if "where" in item]
+    counts = [row["num_jobs"] for row in result.rows if row["mean"] is not None]
+    assert len(told) == len(counts)
+    step = max(1, len(told) // 15)
+    assert any(counts[::step])
+    assert [found(sample, result, i["where"]) for i in told[::step]] == counts[::step]
+
+
+def test_hours_are_those_of_the_sites_clock(lake_of: Callable[..., Lake]) -> None:
+    """Sunday evening in UTC is Monday morning in Tokyo."""
+    late = {"submitted_at": utc("2018-01-07T23:30:00")}
+    lake = lake_of([job(1, **late), job(2)], facts='{"zone": "Asia/Tokyo"}')
+    with open_session(lake) as session:
+        result = run(session, "states")
+        assert found(session, result, "hour = 8 AND weekday = 0") == 1
+        assert found(session, result, "hour = 9 AND weekday = 0") == 1
+        assert found(session, result, "hour = 23 OR weekday = 6") == 0
+
+
 def test_lines_are_single_jobs(sample: Session) -> None:
     result = run(sample, "job-shapes")
     lines = list(items(draw(result)))

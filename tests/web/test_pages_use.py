@@ -123,6 +123,32 @@ def test_a_click_on_a_bar_leads_to_its_jobs(page: Tab) -> None:
     assert set(page.page.locator("td .state").all_inner_texts()) == {"failed"}
 
 
+@pytest.mark.parametrize(
+    ("id", "where", "num_jobs"),
+    [
+        ("arrivals-by-hour", "hour = 9", 42),
+        # Wednesdays at nine: the 10th and 17th of January, the 14th of February and of March
+        ("arrivals-by-week", "weekday = 2 AND hour = 9", 7),
+    ],
+)
+def test_an_hour_leads_to_its_jobs(page: Tab, id: str, where: str, num_jobs: int) -> None:
+    page.open(f"/workload/{id}?cluster=c")
+    chart = page.drawn(id)
+    place = """(chart, at) => {
+        const drawn = echarts.getInstanceByDom(chart);
+        const { series } = drawn.getOption();
+        const index = series.findLastIndex((each) => each.data.some((item) => item && item.where));
+        const { value } = series[index].data.find((item) => item.where === at);
+        const name = Array.isArray(value) ? value : [Number(at.match(/\\d+/)[0]), value];
+        return drawn.convertToPixel({ seriesIndex: index }, name);
+    }"""
+    x, y = chart.evaluate(place, where)
+    chart.click(position={"x": x, "y": y})
+    page.until(lambda: "/jobs?" in page.page.url, "the jobs behind the hour")
+    assert parse_qs(urlsplit(page.page.url).query)["where"] == [where]
+    assert page.count() == num_jobs
+
+
 def test_jobs_behind_a_card_are_those_that_it_counts(page: Tab) -> None:
     page.open("/workload?cluster=c")
     page.drawn("gpus-single-node")

@@ -2,13 +2,22 @@
 
 from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
 from hakaru.analyses._run import LeftOut, Result, Session, open_session
-from hakaru.analyses._select import COLUMNS, GROUPS, Check, Selection, passing, rules_of
+from hakaru.analyses._select import (
+    COLUMNS,
+    DERIVED,
+    GROUPS,
+    Check,
+    Selection,
+    passing,
+    rules_of,
+)
 from hakaru.analyses._site import CLASSES, UNKNOWN, class_name, quarter_name
 
 __all__ = [
     "ANALYSES",
     "CLASSES",
     "COLUMNS",
+    "DERIVED",
     "GROUPS",
     "UNKNOWN",
     "Analysis",

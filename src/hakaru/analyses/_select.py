@@ -10,15 +10,21 @@ from datetime import datetime
 from hakaru.analyses._base import HAS_HOURS, Analysis, Rule
 from hakaru.engine.where import EVERYTHING, Condition, end_of, parse_moment, parse_where
 from hakaru.errors import FilterError
-from hakaru.schema import JOBS, STATES, Type
+from hakaru.schema import JOBS, STATES, Column, Type
 
-DERIVED: dict[str, Type] = {
-    "num_pes": "bigint",
-    "parallelism": "string",
-    "pe_hours": "double",
-    "quarter": "string",
-}
-COLUMNS: dict[str, Type] = {**{c.name: c.type for c in JOBS.columns}, **DERIVED}
+DERIVED = (
+    Column("num_pes", "bigint", "GPUs or, on a machine without them, processors."),
+    Column("pe_hours", "double", "GPU-hours: the size times the run time.", "h"),
+    Column(
+        "parallelism",
+        "string",
+        "single-pe, single-node or multi-node; unknown-nodes where the log does not say how many.",
+    ),
+    Column("quarter", "string", "Quarter of the submission on the site's clock, as 2018Q1."),
+    Column("weekday", "bigint", "Day of the submission on the site's clock: 0 Monday to 6 Sunday."),
+    Column("hour", "bigint", "Hour of the submission on the site's clock, 0 to 23."),
+)
+COLUMNS: dict[str, Type] = {c.name: c.type for c in (*JOBS.columns, *DERIVED)}
 GROUPS = (
     "cluster", "user", "account", "queue", "qos", "application", "state", "gpu_model", "num_gpus",
     "num_nodes", "num_cpus", "num_pes", "parallelism", "quarter",

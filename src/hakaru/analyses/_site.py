@@ -83,6 +83,8 @@ class Site:
             "quarter": quarter_name(_quarter_number("submitted_local")),
             "quarter_number": _quarter_number("submitted_local"),
             "ended_quarter_number": _quarter_number("ended_local"),
+            "weekday": "weekday(CAST(submitted_local AS DATE))",
+            "hour": "hour(submitted_local)",
         }
         by, weight = selection.by, selection.weight
         group = columns.get(by or "", f"placed.{by}")

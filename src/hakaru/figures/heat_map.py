@@ -48,7 +48,10 @@ def _cells(frame: Frame, theme: Theme, group: Any, at: int) -> dict[str, Any]:
         "yAxisIndex": at,
         "itemStyle": {"borderColor": theme.background, "borderWidth": 1},
         "data": [
-            [places[0][row[ACROSS]], places[1][row[DOWN]], labels.number(row[VALUE])]
+            frame.item(
+                [places[0][row[ACROSS]], places[1][row[DOWN]], labels.number(row[VALUE])],
+                frame.where(row, DOWN, ACROSS),
+            )
             for row in frame.of_group(group)
             if row[VALUE] is not None
         ],

@@ -49,10 +49,14 @@ def _means(frame: Frame, theme: Theme, group: Any, key: str, at: int) -> dict[st
         "symbolSize": 8,
         "lineStyle": {"width": 0 if frame.group is None else 1.5},
         "z": 5,
-        "data": [
-            labels.number(rows[slot]["mean"]) if slot in rows else None for slot in frame.keys(key)
-        ],
+        "data": [_mean(frame, rows.get(slot), key) for slot in frame.keys(key)],
     }
+
+
+def _mean(frame: Frame, row: dict[str, Any] | None, key: str) -> dict[str, Any]:
+    if row is None or row["mean"] is None:
+        return {"value": None}
+    return frame.item(labels.number(row["mean"]), frame.where(row, key))
 
 
 def _deviations(frame: Frame, slots: list[Any], key: str) -> dict[str, Any]:

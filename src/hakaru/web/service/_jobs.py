@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hakaru.analyses import Check, Selection
+from hakaru.analyses import DERIVED, Check, Selection
 from hakaru.engine.where import parse_moment
 from hakaru.schema import JOBS
 from hakaru.web.access import Viewer
@@ -19,13 +19,8 @@ LISTED = (
     "cluster", "job_id", "user", "account", "queue", "name", "application", "state", "num_nodes",
     "num_pes", "requested_s", "submitted_at", "started_at", "ended_at", "wait_s", "run_s", "pe_hours",
 )  # fmt: skip
-DERIVED = ("num_pes", "pe_hours", "parallelism")
-RECORD = (*JOBS.names, *DERIVED)
-MEANINGS = {
-    "num_pes": "GPUs or, on a machine without them, processors.",
-    "pe_hours": "GPU-hours: the size times the run time.",
-    "parallelism": "single-pe, single-node or multi-node.",
-}
+SHOWN = ("num_pes", "pe_hours", "parallelism")  # of the derived columns
+RECORD = (*JOBS.names, *SHOWN)
 FOUND = (
     "(contains(lower(job_id), lower({0})) OR contains(lower(name), lower({0})) "
     "OR contains(lower(jobs.user), lower({0})))"
@@ -70,7 +65,7 @@ def job(readers: Readers, viewer: Viewer, query: JobQuery) -> Job:
     return Job(
         record=record,
         units={c.name: c.unit for c in JOBS.columns if c.unit},
-        meanings={c.name: c.meaning for c in JOBS.columns} | MEANINGS,
+        meanings={c.name: c.meaning for c in (*JOBS.columns, *DERIVED)},
         attempts=[row["submitted_at"] for row in rows],
         among_user=_place(readers, mine.selection(), record) if record["user"] else None,
         among_cluster=_place_in_cluster(readers, viewer, among.selection(), record),
