@@ -31,7 +31,7 @@ def test_a_language_has_the_keys_and_values_of_english(code: str) -> None:
         assert english[section].keys() == other[section].keys(), section
         for key, text in english[section].items():
             assert other[section][key].strip(), (section, key)
-            if section in ("finding", "report"):
+            if section in ("finding", "remark", "report"):
                 assert fields(other[section][key]) == fields(text), (section, key)
 
 

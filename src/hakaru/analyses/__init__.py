@@ -1,6 +1,7 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
 from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
+from hakaru.analyses._remarks import remarks
 from hakaru.analyses._run import LeftOut, Result, Session, open_session
 from hakaru.analyses._select import (
     COLUMNS,
@@ -34,5 +35,6 @@ __all__ = [
     "open_session",
     "passing",
     "quarter_name",
+    "remarks",
     "rules_of",
 ]

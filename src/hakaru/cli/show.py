@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -107,13 +107,25 @@ def command(
     if figure is not None:
         _draw(result, figure, units, more)
     if figure is None or output is not None:
-        write_result(result, format, output, more)
+        write_result(result, format, output, [*_remarks(result, units), *more])
+
+
+def _remarks(result: Result, units: set[str]) -> list[str]:
+    """What a figure says itself."""
+    from hakaru.analyses import remarks
+    from hakaru.texts import language
+
+    return [f"  {line}" for line in remarks(result, language("en", _unit(units)))]
+
+
+def _unit(units: set[str]) -> Literal["gpu", "cpu"]:
+    return "cpu" if units == {"cpu"} else "gpu"
 
 
 def _draw(result: Result, path: Path, units: set[str], more: Sequence[str]) -> None:
     from hakaru.figures import draw, save
 
-    drawn = draw(result, unit="cpu" if units == {"cpu"} else "gpu")
+    drawn = draw(result, unit=_unit(units))
     drawn = replace(drawn, notes=(*drawn.notes, *(line.strip() for line in more)))
     with writing(path):
         save(drawn, path)

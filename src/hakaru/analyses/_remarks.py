@@ -1,0 +1,84 @@
+"""What must be said beside the machine's use: a size that is unknown, or that the log exceeds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hakaru.analyses._run import Result
+    from hakaru.texts import Language
+
+Rows = list[dict[str, Any]]
+ROUNDING = 1 + 1e-9
+
+
+def remarks(result: Result, words: Language) -> list[str]:
+    """Sentences for a table that sets jobs against the machine's size; none for any other."""
+    if "utilisation" not in result.table.column_names:
+        return []
+    return [
+        line for name, rows in _of_clusters(result) for line in _of_one(result, name, rows, words)
+    ]
+
+
+def _of_clusters(result: Result) -> Iterator[tuple[str, Rows]]:
+    by_cluster = result.selection.by == "cluster"
+    for name in result.selection.clusters:
+        rows = [row for row in result.rows if not by_cluster or row["cluster"] == name]
+        if rows:
+            yield name, rows
+
+
+def _of_one(result: Result, name: str, rows: Rows, words: Language) -> list[str]:
+    known = [row for row in rows if row["utilisation"] is not None]
+    if not known:
+        return _unknown(name, words)
+    lines = []
+    if len(known) < len(rows):
+        lines.append(words.say("remark", "size_partly", cluster=name))
+    if result.selection.by in (
+        None,
+        "cluster",
+    ):  # of another group nobody knows how much is its own
+        lines += (
+            _over_time(name, known, words)
+            if "since_at" in rows[0]
+            else _over_quarters(name, known, words)
+        )
+    return lines
+
+
+def _unknown(name: str, words: Language) -> list[str]:
+    """With the lines that would tell it."""
+    table = name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'
+    per_node = "cpus_per_node" if words.unit == "cpu" else "gpus_per_node"
+    told = words.say("remark", "size_unknown", cluster=name, table=f"[clusters.{table}]")
+    return [told, "nodes = 32", f"{per_node} = 8"]
+
+
+def _over_time(name: str, rows: Rows, words: Language) -> list[str]:
+    over = [r for r in rows if r["num_pes_busy"] > r["num_pes_installed"] * ROUNDING]
+    if not over:
+        return []
+    most = max(over, key=lambda row: row["num_pes_busy"])
+    values = {
+        "share": words.share(_hours(over) / _hours(rows)),
+        "most": words.number(most["num_pes_busy"]),
+        "size": words.number(most["num_pes_installed"]),
+    }
+    return [words.say("remark", "over_time", cluster=name, **values)]
+
+
+def _over_quarters(name: str, rows: Rows, words: Language) -> list[str]:
+    over = [r["quarter"] for r in rows if r["utilisation"] > ROUNDING and r["quarter"] != "all"]
+    return (
+        [words.say("remark", "over_quarters", cluster=name, quarters=words.listed(over))]
+        if over
+        else []
+    )
+
+
+def _hours(rows: Rows) -> float:
+    return sum((row["until_at"] - row["since_at"]).total_seconds() for row in rows) / 3600
