@@ -10,6 +10,7 @@ import pytest
 from hakaru.figures import theme
 from hakaru.figures._labels import label, name, number, text
 from hakaru.lake import Lake
+from hakaru.texts import language
 from tests.conftest import job, utc
 from tests.figures._draw import drawn, items, values
 
@@ -328,7 +329,7 @@ def test_groups_that_are_not_drawn_are_told(lake_of: Make) -> None:
     ],
 )
 def test_labels(column: str, unit: str, expected: str) -> None:
-    assert label(column, unit) == expected
+    assert label(column, language("en", unit)) == expected
 
 
 @pytest.mark.parametrize(
@@ -346,12 +347,12 @@ def test_labels(column: str, unit: str, expected: str) -> None:
     ],
 )
 def test_texts(column: str, value: Any, expected: str) -> None:
-    assert text(column, value) == expected
+    assert text(column, value, language("en")) == expected
 
 
 def test_numbers_and_names() -> None:
     assert number(0.5, "share") == 50.0
     assert number(float("inf")) is None
     assert number(1234567) == 1234567
-    assert name("class", "single-pe", "cpu") == "1 processor"
-    assert name("state", "out_of_memory") == "out of memory"
+    assert name("class", "single-pe", language("en", "cpu")) == "1 processor"
+    assert name("state", "out_of_memory", language("en")) == "out of memory"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hakaru.figures.theme import DARK, LIGHT, Theme
 from hakaru.registry import Registry
+from hakaru.texts import language
 
 if TYPE_CHECKING:
     from hakaru.analyses import Result
@@ -22,7 +23,10 @@ HEIGHT = 380
 
 @dataclass(frozen=True)
 class Figure:
-    """An ECharts option, and what must be said around it; `height` is in pixels, at any width."""
+    """An ECharts option, and what must be said around it; `height` is in pixels, at any width.
+
+    `own_notes` are those of the notes that speak of the drawing, not of the jobs behind it.
+    """
 
     kind: str
     title: str
@@ -30,6 +34,8 @@ class Figure:
     option: dict[str, Any]
     notes: tuple[str, ...]
     height: int = HEIGHT
+    own_notes: tuple[str, ...] = ()
+    lang: str = "en"
 
 
 @dataclass(frozen=True)
@@ -64,22 +70,27 @@ def kind(id: str) -> Callable[[Painter], Painter]:
     return register
 
 
-def draw(result: Result, dark: bool = False, unit: Unit = "gpu") -> Figure:
-    """The figure of a result; `unit` is what the size of its jobs counts (`Session.unit`)."""
+def draw(result: Result, dark: bool = False, unit: Unit = "gpu", lang: str = "en") -> Figure:
+    """The figure of a result in a language; `unit` is what the size of its jobs counts (`Session.unit`)."""
     from hakaru.figures._frame import Frame, notes_of
     from hakaru.figures._parts import empty, finished
 
     theme = DARK if dark else LIGHT
     chosen = _kind_of(result)
-    frame = Frame.of(result, unit)
-    drawn = chosen.paint(frame, theme) if frame.rows else empty(theme)
+    words = language(lang, unit)
+    frame = Frame.of(result, words)
+    drawn = chosen.paint(frame, theme) if frame.rows else empty(theme, frame.say("nothing"))
+    analysis = result.analysis
+    title = words.told("title", analysis.id, analysis.title)
     return Figure(
         kind=chosen.id,
-        title=result.analysis.title,
-        question=result.analysis.answers,
-        option=finished(drawn.option, theme, result.analysis.title),
+        title=title,
+        question=words.told("question", analysis.id, analysis.answers),
+        option=finished(drawn.option, theme, title, words),
         notes=(*notes_of(frame), *drawn.notes),
         height=drawn.height,
+        own_notes=drawn.notes,
+        lang=lang,
     )
 
 

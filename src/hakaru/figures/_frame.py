@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hakaru.figures import _labels as labels
 from hakaru.figures import _where as where
 from hakaru.figures.theme import Theme
+from hakaru.texts import Language
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,22 +25,22 @@ class Frame:
     """The rows of the groups that are drawn; `group` names their column, where there is one."""
 
     result: Result
-    unit: str
+    words: Language
     group: str | None
     groups: tuple[Any, ...]
     num_groups: int
     rows: list[dict[str, Any]]
 
     @classmethod
-    def of(cls, result: Result, unit: str) -> Frame:
+    def of(cls, result: Result, words: Language) -> Frame:
         by = result.selection.by
         if by is None or not result.analysis.groups or not result.table.num_rows:
-            return cls(result, unit, None, (ALL,), 1, result.rows)
+            return cls(result, words, None, (ALL,), 1, result.rows)
         column = result.table.column_names[0]
         names = result.table.column(0).unique().to_pylist()
         kept = _largest(result, column, names)
         rows = [row for row in _of_groups(result.table, column, kept) if row[column] in kept]
-        return cls(result, unit, column, tuple(kept), len(names), rows)
+        return cls(result, words, column, tuple(kept), len(names), rows)
 
     @property
     def columns(self) -> list[str]:
@@ -66,13 +67,16 @@ class Frame:
         """What a group's series is called: the group or, where nothing is grouped, the cluster."""
         if self.group is None:
             return ", ".join(self.result.selection.clusters)
-        return labels.name(self.by, group, self.unit)
+        return labels.name(self.by, group, self.words)
+
+    def say(self, key: str, /, **values: object) -> str:
+        return self.words.say("figure", key, **values)
 
     def label(self, column: str) -> str:
-        return labels.label(column, self.unit)
+        return labels.label(column, self.words)
 
     def key_name(self, column: str, value: Any) -> str:
-        return labels.name(column, value, self.unit)
+        return labels.name(column, value, self.words)
 
     @property
     def by(self) -> str:
@@ -91,6 +95,11 @@ class Frame:
             parts.append(where.equals(self.by, row[self.group]))
         return where.conjunction([*parts, *more, *where.of_rules(self.result)])
 
+    def cut(self, what: str, drawn: int, total: int, column: str = "") -> str:
+        """The note that not all is drawn; a column is named as one types it, or as it is called."""
+        names = {"by": column, "key": column, "label": self.label(column)}
+        return self.say(f"cut_{what}", drawn=drawn, total=f"{total:,}", **names)
+
     def item(self, value: Any, where: str | None, **more: Any) -> dict[str, Any]:
         """A data item: its value and, where it can be said, the jobs behind it."""
         return {"value": value} | ({"where": where} if where else {}) | more
@@ -99,17 +108,21 @@ class Frame:
 def notes_of(frame: Frame) -> list[str]:
     """How many jobs the figure rests on, who was left out and why, and which groups are not drawn."""
     result = frame.result
-    names = ", ".join(result.selection.clusters)
-    lines = [f"{names}: {result.num_used:,} of {result.num_selected:,} jobs"]
-    if result.synthetic:
-        lines.insert(0, "SYNTHETIC data: these jobs were made up")
+    lines = [frame.say("synthetic")] if result.synthetic else []
+    lines.append(
+        frame.say(
+            "used",
+            clusters=", ".join(result.selection.clusters),
+            num_used=f"{result.num_used:,}",
+            num_selected=f"{result.num_selected:,}",
+        )
+    )
     for entry in result.left_out:
         if entry.num_jobs:
-            lines.append(f"left out {entry.num_jobs:,}: only jobs {entry.rule}")
+            rule = frame.words.rule(entry.rule)
+            lines.append(frame.say("left_out", num_jobs=f"{entry.num_jobs:,}", rule=rule))
     if frame.num_groups > len(frame.groups):
-        lines.append(
-            f"drawn: the {len(frame.groups)} largest of {frame.num_groups:,} groups of {frame.by}"
-        )
+        lines.append(frame.cut("groups", len(frame.groups), frame.num_groups, frame.by))
     return lines
 
 

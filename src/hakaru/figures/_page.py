@@ -29,7 +29,7 @@ def to_html(figure: Figure, theme: Theme, renderer: Renderer = "canvas") -> str:
 
     notes = "".join(f"<li>{escape(note)}</li>" for note in figure.notes)
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{escape(figure.title)}</title>
+<html lang="{figure.lang}"><head><meta charset="utf-8"><title>{escape(figure.title)}</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>{_css(figure, theme)}</style></head>
 <body><main><h1>{escape(figure.title)}</h1><p>{escape(figure.question)}</p>

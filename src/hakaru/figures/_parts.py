@@ -7,9 +7,9 @@ from typing import Any
 
 from hakaru.figures._base import Drawn
 from hakaru.figures.theme import Theme
+from hakaru.texts import Language
 
 Option = dict[str, Any]
-NOTHING = "No job passes: nothing to draw"
 
 
 def category_axis(theme: Theme, name: str, data: Sequence[str], **more: Any) -> Option:
@@ -32,8 +32,11 @@ def log_axis(theme: Theme, name: str, **more: Any) -> Option:
     return _axis(theme, "log", name, {"logBase": 10} | more)
 
 
-def time_axis(theme: Theme, name: str, **more: Any) -> Option:
-    return _axis(theme, "time", name, more) | {"splitLine": {"show": False}}
+def time_axis(theme: Theme, name: str, words: Language, **more: Any) -> Option:
+    """ECharts' own steps are English: months have their short names."""
+    steps = words.texts.get("time_axis")
+    own = {"axisLabel": {"formatter": dict(steps)}} if steps else {}
+    return _axis(theme, "time", name, own | more) | {"splitLine": {"show": False}}
 
 
 def as_y(axis: Option) -> Option:
@@ -73,7 +76,7 @@ def grid(**more: Any) -> Option:
     return {"left": 84, "right": 28, "top": 44, "bottom": 64} | more
 
 
-def empty(theme: Theme, text: str = NOTHING) -> Drawn:
+def empty(theme: Theme, text: str) -> Drawn:
     title = {
         "text": text,
         "left": "center",
@@ -83,7 +86,7 @@ def empty(theme: Theme, text: str = NOTHING) -> Drawn:
     return Drawn({"title": title, "series": []}, height=160)
 
 
-def finished(option: Option, theme: Theme, title: str) -> Option:
+def finished(option: Option, theme: Theme, title: str, words: Language) -> Option:
     """What every option has: font, background, tooltip in the theme's colours, words for a screen reader."""
     tooltip = {
         "backgroundColor": theme.background,
@@ -97,9 +100,30 @@ def finished(option: Option, theme: Theme, title: str) -> Option:
         "animation": False,
         "aria": {
             "enabled": True,
-            "label": {"general": {"withTitle": title, "withoutTitle": title}},
+            "label": {"general": {"withTitle": title, "withoutTitle": title}} | _read_aloud(words),
         },
     } | (option | {"tooltip": tooltip | option.get("tooltip", {})})
+
+
+def _read_aloud(words: Language) -> Option:
+    """What a screen reader says of series and data, where it is not ECharts' own English."""
+    said = words.texts.get("aria")
+    if said is None:
+        return {}
+    series = {"withName": said["series"], "withoutName": "", "separator": {"middle": "", "end": ""}}
+    return {
+        "series": {
+            "single": {"prefix": said["end"]} | series,
+            "multiple": {"prefix": said["num_series"]} | series,
+        },
+        "data": {
+            "allData": said["all_data"],
+            "partialData": said["first_data"],
+            "withName": said["item"],
+            "withoutName": "{value}",
+            "separator": {"middle": said["between"], "end": said["end"]},
+        },
+    }
 
 
 def _axis(theme: Theme, type: str, name: str, more: dict[str, Any]) -> Option:

@@ -26,7 +26,9 @@ def bars(frame: Frame, theme: Theme) -> Drawn:
     lying = len(keys) >= LYING_FROM and not _is_ordered(key)
     category = parts.category_axis(theme, frame.label(key), names)
     value = parts.value_axis(theme, _value_name(frame))
-    notes = () if len(keys) == len(all_keys) else (_cut(len(keys), len(all_keys), key),)
+    notes = (
+        () if len(keys) == len(all_keys) else (frame.cut("values", len(keys), len(all_keys), key),)
+    )
     option = {
         "grid": parts.grid(),
         "legend": parts.legend(theme, [each["name"] for each in series]),
@@ -89,20 +91,22 @@ def _item(
     if row is None:
         return {"value": None}
     item = frame.item(labels.number(row[measure], measure), frame.where(row, key))
-    item["label"] = {"formatter": _on_bar(row, measure)}
+    item["label"] = {"formatter": _on_bar(frame, row, measure)}
     if key in COLOURED and frame.group is None:
         item["itemStyle"] = {"color": theme.colour(key, row[key])}
     return item
 
 
-def _on_bar(row: dict[str, Any], measure: str) -> str:
-    count = labels.text(measure, row[measure])
-    return f"{count}\n{labels.text('share', row['share'])}" if "share" in row else count
+def _on_bar(frame: Frame, row: dict[str, Any], measure: str) -> str:
+    count = labels.text(measure, row[measure], frame.words)
+    if "share" not in row:
+        return count
+    return f"{count}\n{labels.text('share', row['share'], frame.words)}"
 
 
 def _value_name(frame: Frame) -> str:
     measures = _measures(frame)
-    return frame.label(measures[0]) if len(measures) == 1 else "Number"
+    return frame.label(measures[0]) if len(measures) == 1 else frame.say("number")
 
 
 def _is_ordered(key: str) -> bool:
@@ -111,7 +115,3 @@ def _is_ordered(key: str) -> bool:
 
 def _lying(category: dict[str, Any]) -> dict[str, Any]:
     return category | {"inverse": True, "nameLocation": "start", "nameGap": 12}
-
-
-def _cut(drawn: int, total: int, key: str) -> str:
-    return f"drawn: the first {drawn} of {total:,} values of {key}"

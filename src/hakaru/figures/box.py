@@ -7,7 +7,7 @@ from typing import Any
 from hakaru.figures import _labels as labels
 from hakaru.figures import _parts as parts
 from hakaru.figures._base import Drawn, kind
-from hakaru.figures._frame import Frame
+from hakaru.figures._frame import ALL, Frame
 from hakaru.figures.theme import GREEN, ORANGE, Theme
 
 FIVE = ("least", "p25", "median", "p75", "most")
@@ -22,28 +22,30 @@ def box(frame: Frame, theme: Theme) -> Drawn:
     rows = frame.rows[:MAX_BOXES]
     names = [_name(frame, keys, row) for row in rows]
     colours = frame.colours(theme)
+    mean, median = frame.say("mean"), frame.say("median")
     option = {
         "grid": parts.grid(bottom=64 + 16 * max(0, len(keys) - 1)),
-        "legend": parts.legend(theme, ["Mean", "Median"]),
+        "legend": parts.legend(theme, [mean, median]),
         "tooltip": {"trigger": "item"},
         "xAxis": parts.category_axis(
             theme, _axis_name(frame, keys), names, nameGap=30 + 16 * len(keys)
         ),
-        "yAxis": parts.as_y(parts.value_axis(theme, "Run time ÷ requested time", min=0)),
+        "yAxis": parts.as_y(parts.value_axis(theme, frame.say("request_ratio"), min=0)),
         "series": [
             {
                 "type": "boxplot",
-                "name": "Request accuracy",
+                "name": frame.say("request_accuracy"),
+                **_dimensions(frame),
                 "boxWidth": [8, WIDTH_PX],
                 "itemStyle": {"color": "none", "borderWidth": 1.5},
                 "data": [_box(frame, theme, row, keys, colours) for row in rows],
             },
-            parts.marks("Median", "rect", [WIDTH_PX, 4], ORANGE, _column(rows, "median")),
-            parts.marks("Mean", "triangle", 11, GREEN, _column(rows, "mean")),
+            parts.marks(median, "rect", [WIDTH_PX, 4], ORANGE, _column(rows, "median")),
+            parts.marks(mean, "triangle", 11, GREEN, _column(rows, "mean")),
         ],
     }
     more = len(frame.rows) > MAX_BOXES
-    notes = (f"drawn: the first {MAX_BOXES} of {len(frame.rows):,} boxes",) if more else ()
+    notes = (frame.cut("boxes", MAX_BOXES, len(frame.rows)),) if more else ()
     return Drawn(option, notes=notes)
 
 
@@ -52,11 +54,17 @@ def _name(frame: Frame, keys: list[str], row: dict[str, Any]) -> str:
         frame.name(row[key]) if key == frame.group else frame.key_name(key, row[key])
         for key in reversed(keys)
     ]
-    return "\n".join(parts_of_name) or "all jobs"
+    return "\n".join(parts_of_name) or frame.key_name("class", ALL)
 
 
 def _axis_name(frame: Frame, keys: list[str]) -> str:
-    return ", ".join(labels.label(k if k != frame.group else frame.by, frame.unit) for k in keys)
+    return ", ".join(frame.label(k if k != frame.group else frame.by) for k in keys)
+
+
+def _dimensions(frame: Frame) -> dict[str, Any]:
+    """The names of a box's values in its tooltip, where they are not ECharts' own English."""
+    named = frame.words.texts.get("box")
+    return {"dimensions": [None, *(named[each] for each in FIVE)]} if named else {}
 
 
 def _box(

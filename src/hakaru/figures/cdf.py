@@ -81,11 +81,12 @@ def _point(frame: Frame, row: dict[str, Any], x: str) -> dict[str, Any]:
 
 
 def _share_of(frame: Frame) -> str:
-    what = "jobs" if frame.measure == "num_jobs" else frame.label("pe_hours")
-    return f"Cumulative share of {what} (%)"
+    if frame.measure == "num_jobs":
+        return frame.say("cumulative_jobs")
+    return frame.say("cumulative_hours", hours=frame.label("pe_hours"))
 
 
 def _notes(frame: Frame) -> tuple[str, ...]:
     if frame.group is None or _key(frame) is None:
         return ()
-    return (f"drawn: all of each {frame.by} together; without groups there is a curve a class",)
+    return (frame.say("together", by=frame.by, label=frame.label(frame.by)),)

@@ -93,7 +93,7 @@ def _diagonal(frame: Frame, theme: Theme, axes: tuple[str, str]) -> dict[str, An
     low, high = max(lows), min(highs)
     if low >= high:
         return {}
-    label = {"formatter": "all used", "color": theme.muted, "position": "insideEndTop"}
+    label = {"formatter": frame.say("all_used"), "color": theme.muted, "position": "insideEndTop"}
     return {
         "silent": True,
         "symbol": "none",

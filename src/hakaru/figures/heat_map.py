@@ -78,5 +78,4 @@ def _scale(frame: Frame, theme: Theme) -> dict[str, Any]:
 
 
 def _what(frame: Frame) -> str:
-    what = "Jobs" if frame.measure == "num_jobs" else frame.label("pe_hours")
-    return f"{what} an hour, mean"
+    return frame.say("mean_an_hour", what=frame.label(frame.measure))

@@ -10,7 +10,6 @@ from hakaru.figures._base import Drawn, kind
 from hakaru.figures._frame import ALL, Frame
 from hakaru.figures.theme import GREY, SYMBOLS, Theme
 
-WORKING = "Working hours"
 WEEKEND = 5
 
 
@@ -43,7 +42,7 @@ def _means(frame: Frame, theme: Theme, group: Any, key: str, at: int) -> dict[st
     rows = {row[key]: row for row in frame.of_group(group)}
     return {
         "type": "line",
-        "name": "Mean" if frame.group is None else frame.name(group),
+        "name": frame.say("mean") if frame.group is None else frame.name(group),
         "color": frame.colours(theme)[group],
         "symbol": SYMBOLS[at % len(SYMBOLS)],
         "symbolSize": 8,
@@ -64,7 +63,7 @@ def _deviations(frame: Frame, slots: list[Any], key: str) -> dict[str, Any]:
     rows = {row[key]: row for row in frame.of_group(ALL)}
     return {
         "type": "boxplot",
-        "name": "One standard deviation",
+        "name": frame.say("one_deviation"),
         "color": GREY,
         "boxWidth": [4, 10],
         "itemStyle": {"color": GREY, "borderColor": GREY, "borderWidth": 2},
@@ -91,7 +90,7 @@ def _shade(frame: Frame, theme: Theme, key: str, slots: list[Any]) -> list[dict[
     return [
         {
             "type": "bar",
-            "name": "Working days" if key == "weekday" else WORKING,
+            "name": frame.say("working_days" if key == "weekday" else "working_hours"),
             "yAxisIndex": 1,
             "color": theme.shade,
             "barWidth": "100%",
@@ -103,12 +102,12 @@ def _shade(frame: Frame, theme: Theme, key: str, slots: list[Any]) -> list[dict[
 
 
 def _value_name(frame: Frame, key: str) -> str:
-    what = "Jobs" if frame.measure == "num_jobs" else frame.label("pe_hours")
-    return f"{what} submitted {'a day' if key == 'weekday' else 'an hour'}"
+    said = "submitted_a_day" if key == "weekday" else "submitted_an_hour"
+    return frame.say(said, what=frame.label(frame.measure))
 
 
 def _notes(frame: Frame) -> tuple[str, ...]:
     if frame.group is not None:
-        return ("drawn: means; the deviations are in the table",)
+        return (frame.say("means_only"),)
     cut = any(r["sd"] is not None and r["sd"] > (r["mean"] or 0) for r in frame.rows)
-    return ("deviations are cut at 0",) if cut else ()
+    return (frame.say("cut_at_0"),) if cut else ()

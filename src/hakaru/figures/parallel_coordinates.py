@@ -20,7 +20,6 @@ AXES = (
     ("utilization", "utilization", 1, None),
     ("memory_use", "memory_use", 1, None),
 )
-AT_THE_FOOT = "waits and runs under 0.001 h (3.6 s) are drawn at 0.001 h"
 MAX_APPLICATIONS = 12
 MAX_PANELS, MAX_LINES = 4, 1500
 TOP_PX, PANEL_PX = 40, 400
@@ -36,7 +35,7 @@ def parallel_coordinates(frame: Frame, theme: Theme) -> Drawn:
         line
         for at, group in enumerate(groups)
         for line in _strata(
-            theme, _thinned(frame.of_group(group), len(groups)), axes, applications, at
+            frame, _thinned(frame.of_group(group), len(groups)), axes, applications, at
         )
     ]
     names = {each["name"]: each["colour_of"] for each in series}
@@ -143,7 +142,7 @@ def _upright(theme: Theme, axis: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strata(
-    theme: Theme, rows: list[dict[str, Any]], axes: list[Any], applications: list[str], at: int
+    frame: Frame, rows: list[dict[str, Any]], axes: list[Any], applications: list[str], at: int
 ) -> list[dict[str, Any]]:
     """A series for each number of nodes, from the smallest jobs to the largest, which lie on top."""
     strata: dict[int, list[dict[str, Any]]] = {}
@@ -153,7 +152,7 @@ def _strata(
         {
             "type": "parallel",
             "parallelIndex": at,
-            "name": _nodes(power),
+            "name": _nodes(frame, power),
             "colour_of": power,
             "color": PALETTE[power % len(PALETTE)],
             "lineStyle": {
@@ -183,10 +182,11 @@ def _line(row: dict[str, Any], axes: list[Any], applications: list[str]) -> dict
     return {"value": values, "where": text, "name": str(row["job_id"])}
 
 
-def _nodes(power: int) -> str:
-    if power < 2:
-        return f"{2**power} node{'s' if power else ''}"
-    return f"{2 ** (power - 1) + 1}–{2**power} nodes"
+def _nodes(frame: Frame, power: int) -> str:
+    if not power:
+        return frame.say("one_node")
+    span = f"{2 ** (power - 1) + 1}–{2**power}" if power > 1 else "2"
+    return frame.say("some_nodes", span=span)
 
 
 def _next_power(value: float, base: int) -> float:
@@ -198,10 +198,7 @@ def _next_power(value: float, base: int) -> float:
 
 def _notes(frame: Frame, groups: tuple[Any, ...]) -> tuple[str, ...]:
     drawn = sum(len(_thinned(frame.of_group(group), len(groups))) for group in groups)
-    notes = [
-        f"a sample of {drawn:,} jobs, drawn at random within each number of nodes",
-        AT_THE_FOOT,
-    ]
+    notes = [frame.say("sample", drawn=f"{drawn:,}"), frame.say("at_the_foot")]
     if len(groups) < len(frame.groups):
-        notes.append(f"drawn: the first {len(groups)} of these groups")
+        notes.append(frame.say("cut_panels", drawn=len(groups)))
     return tuple(notes)

@@ -10,13 +10,7 @@ from hakaru.figures._base import Drawn, kind
 from hakaru.figures._frame import Frame
 from hakaru.figures.theme import PALETTE, Theme
 
-NAMES = {
-    "share_top1": "the heaviest",
-    "share_top3": "the heaviest 3",
-    "share_top10": "the heaviest 10",
-    "share_top_tenth": "the heaviest tenth",
-    "share_unknown": "unknown",
-}
+NAMED = ("share_top1", "share_top3", "share_top10", "share_top_tenth", "share_unknown")
 MAX_ROWS = 8
 
 
@@ -30,14 +24,16 @@ def shares(frame: Frame, theme: Theme) -> Drawn:
         "grid": parts.grid(),
         "legend": parts.legend(theme, [each["name"] for each in series]),
         "tooltip": {"trigger": "axis", "axisPointer": {"type": "shadow"}},
-        "xAxis": parts.category_axis(theme, "", [NAMES.get(c, frame.label(c)) for c in columns]),
+        "xAxis": parts.category_axis(theme, "", [_share(frame, each) for each in columns]),
         "yAxis": parts.as_y(parts.percent_axis(theme, _share_of(frame))),
         "series": series,
     }
     more = len(frame.rows) > MAX_ROWS
-    notes = [f"drawn: the first {MAX_ROWS} of {len(frame.rows):,} rows"] if more else []
+    notes = [frame.cut("rows", MAX_ROWS, len(frame.rows))] if more else []
     notes += [
-        f"Gini coefficient of {_name(frame, row)}: {row['gini']:.3f}" for row in rows if row["gini"]
+        frame.say("gini", whose=_name(frame, row), value=f"{row['gini']:.3f}")
+        for row in rows
+        if row["gini"]
     ]
     return Drawn(option, notes=tuple(notes))
 
@@ -53,7 +49,7 @@ def _bars(
         "label": {
             "show": len(frame.rows) <= 2,
             "position": "top",
-            "formatter": "{c} %",
+            "formatter": frame.words.in_unit("percent", "{c}"),
             "color": theme.text,
             "fontSize": theme.small,
         },
@@ -66,9 +62,15 @@ def _percent(share: float | None) -> float | None:
 
 
 def _name(frame: Frame, row: dict[str, Any]) -> str:
-    own = f"{row['num_holders']:,} {row['holder']}s"
+    own = frame.say(f"{row['holder']}s", count=f"{row['num_holders']:,}")
     return f"{frame.name(row[frame.group])}: {own}" if frame.group else own
 
 
 def _share_of(frame: Frame) -> str:
-    return f"Share of {'jobs' if frame.measure == 'num_jobs' else frame.label('pe_hours')} (%)"
+    if frame.measure == "num_jobs":
+        return frame.say("share_of_jobs")
+    return frame.say("share_of_hours", hours=frame.label("pe_hours"))
+
+
+def _share(frame: Frame, column: str) -> str:
+    return frame.say(column) if column in NAMED else frame.label(column)

@@ -52,7 +52,9 @@ def _value_axis(frame: Frame, theme: Theme, measure: str, at: int) -> dict[str, 
 
 
 def _share_of(frame: Frame) -> str:
-    return f"Share of {'jobs' if frame.measure == 'num_jobs' else frame.label('pe_hours')} (%)"
+    if frame.measure == "num_jobs":
+        return frame.say("share_of_jobs")
+    return frame.say("share_of_hours", hours=frame.label("pe_hours"))
 
 
 def _stack(

@@ -7,27 +7,20 @@ from typing import Any
 from hakaru.figures import _labels as labels
 from hakaru.figures import _parts as parts
 from hakaru.figures._base import Drawn, kind
-from hakaru.figures._frame import Frame
+from hakaru.figures._frame import ALL, Frame
 from hakaru.figures.theme import BROWN, GREEN, GREY, ORANGE, ROSE, SKY, VIOLET, Theme
 
-# a statistic: what it is called, its symbol, its size and its colour, in print as well
-MARKS: dict[str, tuple[str, str, Any, str]] = {
-    "mean": ("Mean", "triangle", 13, GREEN),
-    "p25": ("25 %", "roundRect", 9, SKY),
-    "median": ("Median", "rect", [5, 20], ORANGE),
-    "p75": ("75 %", "diamond", 12, SKY),
-    "p90": ("90 %", "circle", 10, VIOLET),
-    "p95": ("95 %", "rect", 9, ROSE),
-    "p99": ("99 %", "pin", 14, BROWN),
+# a statistic: its symbol, its size and its colour, in print as well
+MARKS: dict[str, tuple[str, Any, str]] = {
+    "mean": ("triangle", 13, GREEN),
+    "p25": ("roundRect", 9, SKY),
+    "median": ("rect", [5, 20], ORANGE),
+    "p75": ("diamond", 12, SKY),
+    "p90": ("circle", 10, VIOLET),
+    "p95": ("rect", 9, ROSE),
+    "p99": ("pin", 14, BROWN),
 }
 RANGES = (("min", "max"), ("low", "high"), ("p25", "p99"), ("p25", "p90"), ("median", "max"))
-RANGE_NAMES = {
-    ("min", "max"): "Range",
-    ("low", "high"): "95 % of the draws",
-    ("p25", "p99"): "25 % to 99 %",
-    ("p25", "p90"): "25 % to 90 %",
-    ("median", "max"): "Median to most",
-}
 UNITS = ("_h", "_s", "")
 LEAST = {"_h": 0.001, "_s": 1.0}
 ROW_PX, MAX_ROWS, MAX_SILENT = 46, 24, 3
@@ -41,8 +34,10 @@ def statistics(frame: Frame, theme: Theme) -> Drawn:
     rows = told[:MAX_ROWS]
     names = [_name(frame, row) for row in rows]
     ends = _ends(frame, unit)
-    series = [_range(rows, unit, ends)] if ends else []
-    series += [_marks(rows, each, unit) for each in MARKS if f"{each}{unit}" in frame.columns]
+    series = [_range(frame, rows, unit, ends)] if ends else []
+    series += [
+        _marks(frame, rows, each, unit) for each in MARKS if f"{each}{unit}" in frame.columns
+    ]
     category = parts.category_axis(theme, "", names, inverse=True)
     option = {
         "grid": parts.grid(left=236, right=40),
@@ -65,7 +60,7 @@ def _name(frame: Frame, row: dict[str, Any]) -> str:
     ]
     counted = next((each for each in ("num_jobs", "num_gaps", "num_within") if each in row), None)
     count = f"({row[counted]:,})" if counted else ""
-    return " ".join([", ".join(words) or "all", count]).strip()
+    return " ".join([", ".join(words) or frame.key_name("submissions", ALL), count]).strip()
 
 
 def _values(frame: Frame, theme: Theme, unit: str) -> dict[str, Any]:
@@ -75,8 +70,7 @@ def _values(frame: Frame, theme: Theme, unit: str) -> dict[str, Any]:
 
 
 def _axis_name(frame: Frame, unit: str) -> str:
-    words = {"_h": "Hours", "_s": "Seconds", "": "Coefficient, from −1 to 1"}
-    return words[unit]
+    return frame.say({"_h": "hours", "_s": "seconds"}.get(unit, "coefficient"))
 
 
 def _ends(frame: Frame, unit: str) -> tuple[str, str] | None:
@@ -84,11 +78,13 @@ def _ends(frame: Frame, unit: str) -> tuple[str, str] | None:
     return next(known, None)
 
 
-def _range(rows: list[dict[str, Any]], unit: str, ends: tuple[str, str]) -> dict[str, Any]:
+def _range(
+    frame: Frame, rows: list[dict[str, Any]], unit: str, ends: tuple[str, str]
+) -> dict[str, Any]:
     """A box without a body: only its whiskers are seen."""
     return {
         "type": "boxplot",
-        "name": RANGE_NAMES[ends],
+        "name": frame.say("_to_".join(ends)),
         "color": GREY,
         "boxWidth": [10, 10],
         "itemStyle": {"color": GREY, "borderColor": GREY, "borderWidth": 2},
@@ -105,20 +101,24 @@ def _span(row: dict[str, Any], unit: str, ends: tuple[str, str]) -> list[Any] | 
     return [low, low, low, low, high]
 
 
-def _marks(rows: list[dict[str, Any]], statistic: str, unit: str) -> dict[str, Any]:
-    name, symbol, size, colour = MARKS[statistic]
+def _marks(frame: Frame, rows: list[dict[str, Any]], statistic: str, unit: str) -> dict[str, Any]:
+    symbol, size, colour = MARKS[statistic]
     column = f"{statistic}{unit}"
-    word = {"_h": " h", "_s": " s"}.get(unit, "")
     data = [
         {
             "value": [_drawn(row[column], unit), at],
             # numbers only: a tooltip's own text is not escaped
-            "tooltip": {"formatter": f"{{a}}: {labels.text(column, row[column])}{word}"},
+            "tooltip": {"formatter": f"{{a}}: {_told(frame, column, row[column], unit)}"},
         }
         for at, row in enumerate(rows)
         if row[column] is not None
     ]
-    return parts.marks(name, symbol, size, colour, data)
+    return parts.marks(frame.say(statistic), symbol, size, colour, data)
+
+
+def _told(frame: Frame, column: str, value: float, unit: str) -> str:
+    text = labels.text(column, value, frame.words)
+    return frame.words.in_unit(unit[1:], text) if unit else text
 
 
 def _drawn(value: float | None, unit: str) -> float | int | None:
@@ -129,15 +129,20 @@ def _drawn(value: float | None, unit: str) -> float | int | None:
 
 
 def _notes(frame: Frame, rows: list[dict[str, Any]], unit: str) -> tuple[str, ...]:
-    notes = [f"{_name(frame, row)}: {row['reading']}" for row in rows if "reading" in row]
+    notes = [
+        f"{_name(frame, row)}: {frame.key_name('reading', row['reading'])}"
+        for row in rows
+        if "reading" in row
+    ]
     silent = [_name(frame, row) for row in frame.rows if row[f"mean{unit}"] is None]
     if silent:
-        listed = "; ".join(silent) if len(silent) <= MAX_SILENT else f"{len(silent)} rows"
-        notes.append(f"nothing is known of: {listed}")
+        few = len(silent) <= MAX_SILENT
+        listed = "; ".join(silent) if few else frame.say("num_rows", count=len(silent))
+        notes.append(frame.say("nothing_known", listed=listed))
     if len(rows) + len(silent) < len(frame.rows):
-        notes.append(f"drawn: the first {len(rows)} of {len(frame.rows):,} rows")
+        notes.append(frame.cut("rows", len(rows), len(frame.rows)))
     below = LEAST.get(unit)
     shown = [f"{each}{unit}" for each in MARKS if f"{each}{unit}" in frame.columns]
     if below and any(row[each] is not None and row[each] < below for row in rows for each in shown):
-        notes.append(f"less than {below:g} {unit[1:]} is drawn there")
+        notes.append(frame.say("less_than", least=frame.words.in_unit(unit[1:], f"{below:g}")))
     return tuple(notes)

@@ -8,6 +8,7 @@ from hakaru.figures import _labels as labels
 from hakaru.figures._base import Drawn, kind
 from hakaru.figures._frame import Frame
 from hakaru.figures.theme import Theme
+from hakaru.texts import VOCABULARIES
 
 MAX_ROWS, MAX_COLUMNS = 24, 10
 ROW_PX, FIRST_PX = 28, 130
@@ -19,7 +20,7 @@ def table(frame: Frame, theme: Theme) -> Drawn:
     rows = frame.rows[:MAX_ROWS]
     columns = frame.columns[:MAX_COLUMNS]
     cells = [
-        {"coord": [column, at], "value": labels.text(name, row[name])}
+        {"coord": [column, at], "value": _text(frame, name, row[name])}
         for at, row in enumerate(rows)
         for column, name in enumerate(columns)
     ]
@@ -53,6 +54,12 @@ def table(frame: Frame, theme: Theme) -> Drawn:
     return Drawn(option, ROW_PX * (len(rows) + 3), _notes(frame))
 
 
+def _text(frame: Frame, column: str, value: Any) -> str:
+    if column in VOCABULARIES and value is not None:
+        return frame.key_name(column, value)
+    return labels.text(column, value, frame.words)
+
+
 def _cell(theme: Theme) -> dict[str, Any]:
     return {"color": "none", "borderColor": theme.line, "borderWidth": 1}
 
@@ -62,6 +69,4 @@ def _notes(frame: Frame) -> tuple[str, ...]:
         (MAX_ROWS, len(frame.rows), "rows"),
         (MAX_COLUMNS, len(frame.columns), "columns"),
     ]
-    return tuple(
-        f"drawn: the first {most} of {total:,} {what}" for most, total, what in cuts if total > most
-    )
+    return tuple(frame.cut(what, most, total) for most, total, what in cuts if total > most)

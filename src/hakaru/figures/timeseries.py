@@ -38,7 +38,9 @@ def timeseries(frame: Frame, theme: Theme) -> Drawn:
         "axisPointer": {"link": [{"xAxisIndex": "all"}]},
         "dataZoom": [{"type": "inside", "xAxisIndex": list(range(len(LEVELS)))}],
         "xAxis": [
-            parts.time_axis(theme, f"Time ({frame.result.zone})", gridIndex=at)
+            parts.time_axis(
+                theme, frame.say("time", zone=frame.result.zone), frame.words, gridIndex=at
+            )
             for at in range(len(LEVELS))
         ],
         "yAxis": [
@@ -116,7 +118,7 @@ def _notes(frame: Frame) -> tuple[str, ...]:
     most = max(len(frame.of_group(group)) for group in frame.groups)
     if most <= MAX_POINTS:
         return ()
-    return (f"drawn: one in {-(-most // MAX_POINTS)} of {most:,} bins; ask for fewer with bins=N",)
+    return (frame.say("cut_bins", step=-(-most // MAX_POINTS), total=f"{most:,}"),)
 
 
 def _ms(frame: Frame, moment: datetime) -> int:

@@ -95,7 +95,7 @@ def tell(
     (cluster,) = chosen.clusters
     words = language(lang, session.unit(cluster))
     stored, others = _split(session, cluster, beside)
-    parts = [_part(session, result) for result in results]
+    parts = [_part(session, result, lang) for result in results]
     published = compare(session, [cluster], find_metrics(()), None, chosen)
     compared = compare(session, [cluster, *stored], find_metrics(HEADLINE), others, chosen)
     people = not users_note(session, cluster, chosen)
@@ -137,9 +137,9 @@ def _split(
         raise HakaruError(f"{error}; nor is it a cluster of the workspace ({known})") from None
 
 
-def _part(session: Session, result: Result) -> Part:
+def _part(session: Session, result: Result, lang: str) -> Part:
     (cluster,) = result.selection.clusters
-    figure = draw(result, unit="cpu" if session.unit(cluster) == "cpu" else "gpu")
+    figure = draw(result, unit="cpu" if session.unit(cluster) == "cpu" else "gpu", lang=lang)
     return Part(result, figure, bool(notes_on_users(session, result)))
 
 

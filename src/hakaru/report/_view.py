@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hakaru.report._beside import citations, compared_view, published_view
 from hakaru.schema import JOBS
-from hakaru.texts import Language
+from hakaru.texts import VOCABULARIES, Language
 
 if TYPE_CHECKING:
     from hakaru.analyses import Result
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 MAX_ROWS = 48
 MAX_OPEN_ROWS = 16  # of a table that stands in place of a figure
 WIDE = 8  # columns, beyond which print needs a smaller type
-RAN = re.compile(r"that ran for at least ([0-9.e+]+) s")
-ARE = "that are "
-WORDS = ("parallelism", "class", "state", "fate", "coefficient", "reading", "part", "submissions")
 
 
 def view_of(story: Story) -> dict[str, Any]:
@@ -45,18 +41,6 @@ def view_of(story: Story) -> dict[str, Any]:
         "made_by": _made_by(story),
         "citations": citations(story),  # last, when all figures have been cited
     }
-
-
-def rule_text(words: Language, rule: str) -> str:
-    """A rule in the language; the two that carry a value have a pattern."""
-    if words.code == "en":
-        return rule
-    if found := RAN.fullmatch(rule):
-        return words.texts["rule"]["that ran for at least"].format(seconds=found[1])
-    if rule.startswith(ARE):
-        states = [words.told("word", s, s) for s in rule.removeprefix(ARE).split(" or ")]
-        return words.texts["rule"]["that are"].format(states=words.listed(states))
-    return words.told("rule", rule, rule)
 
 
 def title_of(words: Language, result: Result) -> str:
@@ -153,7 +137,7 @@ def _figure(story: Story, part: Part) -> dict[str, Any]:
         "option": None if part.figure.kind == "table" else _option(part.figure),
         "notes": [
             *_notes(words, part.result),
-            *_own_notes(part),
+            *(() if part.figure.kind == "table" else part.figure.own_notes),
             *([words.say("report", "users_note")] if part.counts_ids else []),
         ],
         "table": _table(
@@ -192,19 +176,12 @@ def _notes(words: Language, result: Result) -> list[str]:
             "report",
             "left_out",
             num_jobs=words.number(entry.num_jobs),
-            rule=rule_text(words, entry.rule),
+            rule=words.rule(entry.rule),
         )
         for entry in result.left_out
         if entry.num_jobs
     ]
     return [words.say("report", key, **values), *left]
-
-
-def _own_notes(part: Part) -> list[str]:
-    """What the figure says beyond the counts, such as the size of its sample; a table is not drawn."""
-    common = ["SYNTHETIC", "left out ", f"{', '.join(part.result.selection.clusters)}: "]
-    common += ["drawn:"] if part.figure.kind == "table" else []
-    return [note for note in part.figure.notes if not note.startswith(tuple(common))]
 
 
 def _table(words: Language, result: Result, max_rows: int) -> dict[str, Any]:
@@ -220,9 +197,7 @@ def _table(words: Language, result: Result, max_rows: int) -> dict[str, Any]:
 
 
 def _cell(words: Language, name: str, value: Any) -> str:
-    if isinstance(value, str) and (name in WORDS or (name == "quarter" and value == "all")):
-        return words.told("word", value, value)
-    if name == "holder" and isinstance(value, str):
+    if isinstance(value, str) and (name in VOCABULARIES or (name, value) == ("quarter", "all")):
         return words.told("word", value, value)
     return words.cell(name, value)
 
@@ -238,7 +213,7 @@ def _quality(story: Story) -> dict[str, Any]:
         "ingests": [_ingest(words, row) for row in quality.ingests],
         "left_out": [
             (
-                rule_text(words, each.rule),
+                words.rule(each.rule),
                 words.number(each.num_jobs),
                 [(id, titles[id]) for id in each.analyses],
             )
@@ -262,7 +237,7 @@ def _ingest(words: Language, row: dict[str, Any]) -> Sequence[str]:
 
 
 def _made(words: Language, result: Result) -> dict[str, str]:
-    rules = [rule_text(words, entry.rule) for entry in result.left_out]
+    rules = [words.rule(entry.rule) for entry in result.left_out]
     said = words.say("report", "only_jobs", rules="; ".join(rules)) if rules else ""
     return {
         "id": result.analysis.id,

@@ -1,9 +1,9 @@
-"""The fixed texts of findings and reports in English, Japanese and Korean, one TOML file a language.
+"""The fixed texts of findings, figures and reports in English, Japanese and Korean, as TOML files.
 
 English has what no code says; what the registries say in English (titles, questions, rules, metrics) is
 translated in the other files, and stands as it is where a translation is missing.
 """
 
-from hakaru.texts._language import LANGUAGES, Language, language
+from hakaru.texts._language import LANGUAGES, VOCABULARIES, Language, language
 
-__all__ = ["LANGUAGES", "Language", "language"]
+__all__ = ["LANGUAGES", "VOCABULARIES", "Language", "language"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,12 @@ from hakaru.errors import HakaruError
 
 LANGUAGES = ("en", "ja", "ko")
 UNKNOWN = "–"
+# columns whose values are words of the analyses, not of the data
+VOCABULARIES = (
+    "parallelism", "class", "state", "fate", "coefficient", "reading", "part", "submissions", "holder",
+)  # fmt: skip
+RAN = re.compile(r"that ran for at least ([0-9.e+]+) s")
+ARE = "that are "
 STEPS = ((172800.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0))
 
 
@@ -23,7 +30,7 @@ class Language:
     texts: Mapping[str, Mapping[str, str]]
     unit: str = "gpu"
 
-    def say(self, section: str, key: str, **values: object) -> str:
+    def say(self, section: str, key: str, /, **values: object) -> str:
         """A text with its values; `{one}` and `{many}` name what the size of a job counts."""
         return self.texts[section][key].format(**self._units(), **values)
 
@@ -34,6 +41,21 @@ class Language:
 
     def column(self, name: str) -> str:
         return self.told("column", name, name)
+
+    def rule(self, rule: str) -> str:
+        """A rule of an analysis; the two that carry a value have a pattern."""
+        if self.code == "en":
+            return rule
+        if found := RAN.fullmatch(rule):
+            return self.texts["rule"]["that ran for at least"].format(seconds=found[1])
+        if rule.startswith(ARE):
+            states = [self.told("word", s, s) for s in rule.removeprefix(ARE).split(" or ")]
+            return self.texts["rule"]["that are"].format(states=self.listed(states))
+        return self.told("rule", rule, rule)
+
+    def in_unit(self, unit: str, text: str) -> str:
+        """A number's text with its unit, as `h`, `s` or `percent`."""
+        return self.texts["language"][unit].format(text)
 
     def _units(self) -> dict[str, str]:
         words = self.texts["unit"]
@@ -107,5 +129,8 @@ def language(code: str, unit: str = "gpu") -> Language:
     """The language of a code; `unit` is what the size of the jobs counts: gpu or cpu."""
     if code not in LANGUAGES:
         raise HakaruError(f"there is no language {code!r}; known: {', '.join(LANGUAGES)}")
-    resource = files("hakaru.texts") / f"{code}.toml"
-    return Language(code, tomllib.loads(resource.read_text(encoding="utf-8")), unit)
+    return Language(code, _read(f"{code}.toml") | _read(f"{code}.figures.toml"), unit)
+
+
+def _read(name: str) -> dict[str, dict[str, str]]:
+    return tomllib.loads((files("hakaru.texts") / name).read_text(encoding="utf-8"))
