@@ -19,9 +19,9 @@ OTHERS = [code for code in LANGUAGES if code != "en"]
 
 
 def fields(text: str) -> set[str]:
-    """The values of a text; a plural may be the singular in a language that has none."""
+    """The values of a text; a plural may be the singular, a column what it is called."""
     names = {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
-    return {"one" if name == "many" else name for name in names}
+    return {{"many": "one", "by": "label", "key": "label"}.get(name, name) for name in names}
 
 
 @pytest.mark.parametrize("code", OTHERS)
@@ -31,7 +31,7 @@ def test_a_language_has_the_keys_and_values_of_english(code: str) -> None:
         assert english[section].keys() == other[section].keys(), section
         for key, text in english[section].items():
             assert other[section][key].strip(), (section, key)
-            if section in ("finding", "remark", "report"):
+            if section in ("finding", "remark", "report", "figure", "value"):
                 assert fields(other[section][key]) == fields(text), (section, key)
 
 

@@ -35,7 +35,6 @@ def box(frame: Frame, theme: Theme) -> Drawn:
             {
                 "type": "boxplot",
                 "name": frame.say("request_accuracy"),
-                **_dimensions(frame),
                 "boxWidth": [8, WIDTH_PX],
                 "itemStyle": {"color": "none", "borderWidth": 1.5},
                 "data": [_box(frame, theme, row, keys, colours) for row in rows],
@@ -61,19 +60,24 @@ def _axis_name(frame: Frame, keys: list[str]) -> str:
     return ", ".join(frame.label(k if k != frame.group else frame.by) for k in keys)
 
 
-def _dimensions(frame: Frame) -> dict[str, Any]:
-    """The names of a box's values in its tooltip, where they are not ECharts' own English."""
-    named = frame.words.texts.get("box")
-    return {"dimensions": [None, *(named[each] for each in FIVE)]} if named else {}
-
-
 def _box(
     frame: Frame, theme: Theme, row: dict[str, Any], keys: list[str], colours: dict[Any, str]
 ) -> dict[str, Any]:
     own = [key for key in keys if key != frame.group]
     colour = colours[row[frame.group]] if frame.group else theme.text
     five = [labels.number(row[each]) for each in FIVE]
-    return frame.item(five, frame.where(row, *own), itemStyle={"borderColor": colour})
+    look = {"itemStyle": {"borderColor": colour}} | _tooltip(frame, five)
+    return frame.item(five, frame.where(row, *own), **look)
+
+
+def _tooltip(frame: Frame, five: list[Any]) -> dict[str, Any]:
+    """The names of a box's values, where they are not ECharts' own English; nothing of the data in it."""
+    named = frame.words.texts.get("box")
+    if named is None:
+        return {}
+    values = zip(FIVE, five, strict=True)
+    told = " · ".join(f"{named[each]} {'–' if n is None else f'{n:.3g}'}" for each, n in values)
+    return {"tooltip": {"formatter": f"{{b}}: {told}"}}
 
 
 def _column(rows: list[dict[str, Any]], name: str) -> list[Any]:
