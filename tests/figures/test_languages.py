@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from hakaru.analyses import Analysis, Result, Selection, Session, load_all, open_session
+from hakaru.cli import main
 from hakaru.figures import Figure, draw
 from hakaru.lake import Lake
 from hakaru.texts import LANGUAGES, VOCABULARIES, language
@@ -144,3 +147,12 @@ def test_months_of_a_time_axis(sample: Session) -> None:
             "month": "{M}월",
             "day": "{d}일",
         }
+
+
+def test_the_command_line(sample_lake: Lake, tmp_path: Path) -> None:
+    out = tmp_path / "f.html"
+    told = ["show", "states", "-w", str(sample_lake.workspace), "--figure", str(out)]
+    assert CliRunner().invoke(main, [*told, "--lang", "ja"]).exit_code == 0
+    page = out.read_text(encoding="utf-8")
+    assert '<html lang="ja">' in page and "合成データ" in page and '"終了状態"' in page
+    assert CliRunner().invoke(main, [*told, "--lang", "fr"]).exit_code == 2

@@ -157,6 +157,10 @@ def test_the_fixed_texts_are_in_the_language(lang: str, small: Lake) -> None:
     assert ("html", {"lang": lang}) in page.elements
     for key in ("machine", "stands_out", "quality", "made"):
         assert words.say("report", key) in page.texts[key]
+    axis = json.loads(page.texts["option-queues"])["xAxis"]["name"]
+    assert axis == {"en": "Queue", "ja": "キュー", "ko": "큐"}[lang]
+    sample = {"en": "a sample of", "ja": "無作為に選んだ", "ko": "무작위로 뽑은"}
+    assert sample[lang] in page.texts["job-shapes"]
     for analysis in load_all():
         assert words.told("title", analysis.id, analysis.title) in page.texts[analysis.id]
         if lang != "en":

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_WORKSPACE = "hakaru-workspace"
+LANGUAGES = ("en", "ja", "ko")
 QUOTE_IT = "quote the pattern: --from '*.gz'"
 
 
@@ -88,6 +89,17 @@ def engine_option(function: F) -> F:
         show_default=True,
         help="Where the queries run.",
     )(function)
+
+
+def lang_option(what: str) -> Callable[[F], F]:
+    """`--lang`; `what` is that which is written in the language."""
+    return click.option(
+        "--lang",
+        type=click.Choice(LANGUAGES),
+        default="en",
+        show_default=True,
+        help=f"Language of {what}: English, Japanese or Korean.",
+    )
 
 
 def parse_params(pairs: Sequence[str]) -> dict[str, str]:

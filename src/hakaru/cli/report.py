@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import Data, data_options, engine_option, open_lake
+from hakaru.cli._options import Data, data_options, engine_option, lang_option, open_lake
 from hakaru.cli._selection import (
     check_clusters,
     cluster_option,
@@ -27,7 +27,6 @@ Examples:
   hakaru report -o spring.html --cluster mine --since 2018-04-01 --until 2018-06-30
   hakaru report -o report.html --compare ricc,Philly,Kraken --lang ja
 """
-LANGUAGES = ("en", "ja", "ko")
 
 
 @click.command(epilog=EPILOG)
@@ -50,13 +49,7 @@ LANGUAGES = ("en", "ja", "ko")
     help="Clusters of the workspace or published ones to set beside it, e.g. Kraken,Philly; "
     "else all that have published a metric.",
 )
-@click.option(
-    "--lang",
-    type=click.Choice(LANGUAGES),
-    default="en",
-    show_default=True,
-    help="Language of the texts: English, Japanese or Korean.",
-)
+@lang_option("the texts")
 @engine_option
 def command(
     output: Path,

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hakaru.cli._options import Data, data_options, engine_option, open_lake, parse_params
+from hakaru.cli._options import (
+    Data,
+    data_options,
+    engine_option,
+    lang_option,
+    open_lake,
+    parse_params,
+)
 from hakaru.cli._output import choose_format, writing
 from hakaru.cli._render import FORMATS, write_result
 from hakaru.cli._selection import (
@@ -74,6 +81,7 @@ def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> lis
     metavar="FILE",
     help="Draw it: .html, or .png, .svg, .pdf through the system's Chromium.",
 )
+@lang_option("the figure")
 @engine_option
 def command(
     id: str,
@@ -83,6 +91,7 @@ def command(
     output_format: str | None,
     output: Path | None,
     figure: Path | None,
+    lang: str,
     engine: str,
     **selection: Any,
 ) -> None:
@@ -105,7 +114,7 @@ def command(
         result, rest = largest(result, top)
         more += rest
     if figure is not None:
-        _draw(result, figure, units, more)
+        _draw(result, figure, units, more, lang)
     if figure is None or output is not None:
         write_result(result, format, output, [*_remarks(result, units), *more])
 
@@ -122,10 +131,10 @@ def _unit(units: set[str]) -> Literal["gpu", "cpu"]:
     return "cpu" if units == {"cpu"} else "gpu"
 
 
-def _draw(result: Result, path: Path, units: set[str], more: Sequence[str]) -> None:
+def _draw(result: Result, path: Path, units: set[str], more: Sequence[str], lang: str) -> None:
     from hakaru.figures import draw, save
 
-    drawn = draw(result, unit=_unit(units))
+    drawn = draw(result, unit=_unit(units), lang=lang)
     drawn = replace(drawn, notes=(*drawn.notes, *(line.strip() for line in more)))
     with writing(path):
         save(drawn, path)
