@@ -175,6 +175,15 @@ def test_heat_map(lake_of: Make) -> None:
     assert option["yAxis"][0]["data"][0] == "Mon"
 
 
+def test_bars_of_a_machine_of_unknown_size_say_so(lake_of: Make) -> None:
+    figure = drawn(lake_of([job(1)]), "utilisation")
+    assert figure.option["title"]["text"] == "The machine's size is unknown"
+    assert figure.option["series"] == []
+    assert figure.notes[-3].startswith("the size of c is unknown")
+    assert figure.notes[-2:] == ("nodes = 32", "gpus_per_node = 8")
+    assert "nodes = 32" in drawn(lake_of([job(1)]), "load").notes
+
+
 def test_time_series(lake_of: Make) -> None:
     """A job that waits for half an hour and runs for half an hour on three GPUs."""
     row = job(

@@ -161,7 +161,8 @@ def test_quarters_of_use(lake_of: Callable[..., Lake]) -> None:
         "started_at": utc("2018-03-31T13:00:00"),
         "ended_at": utc("2018-03-31T16:00:00"),  # April in Tokyo
     }
-    lake = lake_of([job(1), job(2, **across)], facts='{"zone": "Asia/Tokyo"}')
+    facts = '{"zone": "Asia/Tokyo", "nodes": 1, "gpus_per_node": 4}'
+    lake = lake_of([job(1), job(2, **across)], facts=facts)
     with open_session(lake) as session:
         result = run(session, "utilisation")
         assert [row["quarter"] for row in result.rows] == ["all", "2018Q1", "2018Q2"]

@@ -72,6 +72,7 @@ def kind(id: str) -> Callable[[Painter], Painter]:
 
 def draw(result: Result, dark: bool = False, unit: Unit = "gpu", lang: str = "en") -> Figure:
     """The figure of a result in a language; `unit` is what the size of its jobs counts (`Session.unit`)."""
+    from hakaru.analyses import remarks
     from hakaru.figures._frame import Frame, notes_of
     from hakaru.figures._parts import empty, finished
 
@@ -82,14 +83,15 @@ def draw(result: Result, dark: bool = False, unit: Unit = "gpu", lang: str = "en
     drawn = chosen.paint(frame, theme) if frame.rows else empty(theme, frame.say("nothing"))
     analysis = result.analysis
     title = words.told("title", analysis.id, analysis.title)
+    own_notes = (*drawn.notes, *remarks(result, words))
     return Figure(
         kind=chosen.id,
         title=title,
         question=words.told("question", analysis.id, analysis.answers),
         option=finished(drawn.option, theme, title, words),
-        notes=(*notes_of(frame), *drawn.notes),
+        notes=(*notes_of(frame), *own_notes),
         height=drawn.height,
-        own_notes=drawn.notes,
+        own_notes=own_notes,
         lang=lang,
     )
 

@@ -18,6 +18,8 @@ COLOURED = ("parallelism", "state")  # keys whose values have colours of their o
 @kind("bars")
 def bars(frame: Frame, theme: Theme) -> Drawn:
     """A bar for each key; several measures or several groups stand side by side."""
+    if "utilisation" in frame.columns and all(row["utilisation"] is None for row in frame.rows):
+        return parts.empty(theme, frame.words.say("remark", "no_size"))
     key = _key_column(frame)
     all_keys = frame.keys(key)
     keys = all_keys[:MAX_BARS]
