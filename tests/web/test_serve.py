@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 
 from hakaru.cli import main
 from hakaru.lake import Lake
+from hakaru.web.server import listening, url_of, urls_of_others
 from tests.conftest import job, put_jobs
 
 SAMPLE = "; MaxNodes: 4\n1 0 5 60 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1\n"
@@ -56,8 +58,22 @@ def test_from_a_log_without_a_workspace(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_an_empty_workspace_says_which_command_to_run(tmp_path: Path) -> None:
-    with serving("-w", str(tmp_path / "none")) as (process, url):
+def test_what_is_no_workspace_is_refused(tmp_path: Path) -> None:
+    for folder in (tmp_path / "nosuch", tmp_path):
+        code, output = run("serve", "-w", str(folder), "--port", "0")
+        assert code == 1
+        assert f"{folder} is not a Hakaru workspace" in output
+        assert "hakaru ingest FILE --cluster NAME" in output
+    assert not (tmp_path / "nosuch").exists()
+
+
+@pytest.mark.parametrize("begun_with", ["lake", "settings"])
+def test_an_empty_workspace_says_which_command_to_run(tmp_path: Path, begun_with: str) -> None:
+    if begun_with == "lake":
+        Lake.create(tmp_path)
+    else:
+        (tmp_path / "hakaru.toml").write_text("")
+    with serving("-w", str(tmp_path)) as (process, url):
         assert "hakaru ingest" in httpx.get(f"{url}api/v1/lake", timeout=30).json()["hint"]
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=20)
@@ -70,6 +86,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def test_a_port_in_use(tmp_path: Path) -> None:
+    Lake.create(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, output = run("serve", "-w", str(tmp_path), "--port", str(port))
@@ -80,6 +97,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_others_are_not_let_in_without_access(tmp_path: Path, host: str) -> None:
+    Lake.create(tmp_path)
     code, output = run("serve", "-w", str(tmp_path), "--host", host, "--port", "0")
     assert code == 1
     assert "hakaru token create" in output
@@ -94,6 +112,34 @@ def test_with_a_token_others_may_ask(tmp_path: Path) -> None:
         assert httpx.get(f"{url}api/v1/jobs", timeout=30).status_code == 401
         headers = {"Authorization": f"Bearer {secret}"}
         assert httpx.get(f"{url}api/v1/jobs", headers=headers, timeout=30).status_code == 200
+
+
+def test_every_address_is_told_as_what_it_is(tmp_path: Path) -> None:
+    """By the names that are set; a name that is not would be refused, and so is not told."""
+    Lake.create(tmp_path)
+    (tmp_path / "hakaru.toml").write_text('[web]\nhosts = ["gpu.example"]\n')
+    run("token", "create", "-w", str(tmp_path), "--name", "a", "--role", "operator")
+    with serving("-w", str(tmp_path), "--host", "0.0.0.0") as (process, url):
+        port = url.rstrip("/").rsplit(":", 1)[1]
+        assert process.stdout is not None
+        told = process.stdout.readline()
+    assert url == f"http://127.0.0.1:{port}/"
+    assert "on every address of this machine" in told
+    assert told.rstrip().endswith(f"as http://gpu.example:{port}/")
+
+
+def test_its_own_addresses_answer() -> None:
+    with listening("0.0.0.0", 0) as bound:
+        for url in (url_of("0.0.0.0", bound), *urls_of_others("0.0.0.0", bound, ())):
+            parts = urlsplit(url)
+            assert parts.hostname is not None and parts.port == bound.getsockname()[1]
+            with socket.create_connection((parts.hostname, parts.port), timeout=5):
+                pass
+
+
+def test_one_address_is_told_once() -> None:
+    with listening("127.0.0.1", 0) as bound:
+        assert urls_of_others("127.0.0.1", bound, ("gpu.example",)) == []
 
 
 def test_tokens_are_made_listed_and_revoked(tmp_path: Path) -> None:

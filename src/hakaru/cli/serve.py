@@ -46,8 +46,8 @@ def command(data: Data, host: str, port: int, open_browser: bool, access_log: bo
     """
     from hakaru.web.server import serve
 
-    def ready(url: str) -> None:
-        click.echo(f"Hakaru is at {url} (Ctrl-C ends it)")
+    def ready(url: str, others: list[str]) -> None:
+        click.echo(f"Hakaru is at {url} (Ctrl-C ends it){_for_others(host, others)}")
         if open_browser:
             click.launch(url)
 
@@ -58,14 +58,24 @@ def command(data: Data, host: str, port: int, open_browser: bool, access_log: bo
 
 @contextmanager
 def _lake_of(data: Data) -> Iterator[Lake]:
-    """The lake; a workspace that is not there yet is an empty one, which the app can say itself."""
+    """The lake; a workspace that has only settings yet is an empty one, which the app can say itself."""
     from hakaru.lake import Lake
+    from hakaru.settings import FILE_NAME
 
-    if data.logs:
-        with open_lake(data) as lake:
-            yield lake
-    else:
+    if not data.logs and (data.workspace / FILE_NAME).exists():
         yield Lake(data.workspace)
+        return
+    with open_lake(data) as lake:
+        yield lake
+
+
+def _for_others(host: str, others: list[str]) -> str:
+    from hakaru.web.server import EVERY_ADDRESS
+
+    if host not in EVERY_ADDRESS:
+        return ""
+    known = f", as {' or '.join(others)}" if others else ""
+    return f"\nIt listens on every address of this machine: others reach it too{known}"
 
 
 def _say_what_is_missing(lake: Lake) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 MAX_CONNECTIONS = 1000
+EVERY_ADDRESS = ("0.0.0.0", "::", "")
 SHUTDOWN_S = 5
 
 
@@ -29,9 +30,12 @@ def serve(
     *,
     access_folder: Path | None = None,
     access_log: bool = False,
-    ready: Callable[[str], None] = lambda url: None,
+    ready: Callable[[str, list[str]], None] = lambda url, others: None,
 ) -> None:
-    """Serve the lake until the process is told to stop; `ready` hears the address once it answers."""
+    """Serve the lake until the process is told to stop.
+
+    `ready` hears, once it answers, the address on this machine and those that others may know it by.
+    """
     try:
         import uvicorn  # noqa: F401
 
@@ -50,7 +54,7 @@ def serve(
     with listening(host, port) as bound:
         if access_log:
             _log_requests()
-        ready(url_of(host, bound))
+        ready(url_of(host, bound), urls_of_others(host, bound, settings.web.hosts))
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
             server_of(app).run(sockets=[bound])
 
@@ -103,9 +107,33 @@ def is_loopback(host: str) -> bool:
 
 
 def url_of(host: str, bound: socket.socket) -> str:
+    """Where it is on this machine; one that listens on every address has this one too."""
+    return _url({"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host), bound)
+
+
+def urls_of_others(host: str, bound: socket.socket, names: Sequence[str]) -> list[str]:
+    """Where it is for others if it listens on every address: by the set names, else by this machine's own."""
+    if host not in EVERY_ADDRESS:
+        return []
+    return [_url(name, bound) for name in names or _own_addresses(bound.family)]
+
+
+def _url(host: str, bound: socket.socket) -> str:
     port = bound.getsockname()[1]
-    shown = "127.0.0.1" if host in ("0.0.0.0", "") else "[::1]" if host == "::" else host
-    return f"http://{f'[{shown}]' if ':' in shown and '[' not in shown else shown}:{port}/"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def _own_addresses(family: int) -> list[str]:
+    """The address that the way out of this machine begins at; nothing is sent to find it."""
+    elsewhere = (
+        "2001:db8::1" if family == socket.AF_INET6 else "192.0.2.1"
+    )  # kept for documentation
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))
+            return [probe.getsockname()[0]]
+    except OSError:
+        return []
 
 
 def _log_requests() -> None:
