@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
 import pytest
@@ -118,7 +120,8 @@ def test_a_click_on_a_bar_leads_to_its_jobs(page: Tab) -> None:
     page.until(lambda: "/jobs?" in page.page.url, "the jobs behind the bar")
     query = parse_qs(urlsplit(page.page.url).query)
     assert query["cluster"] == ["c"] and query["until"] == ["2018-03-31"]
-    assert "state = 'failed'" in query["where"][0]
+    assert query["state"] == ["failed"] and "where" not in query
+    assert page.page.is_checked("#s-failed"), "what a field can say, the field says"
     assert page.count() == 18
     assert set(page.page.locator("td .state").all_inner_texts()) == {"failed"}
 
@@ -203,7 +206,7 @@ def test_a_brush_counts_the_jobs_in_its_ranges(chromium: Any, tmp_path: Path) ->
 
 
 def test_downloads(page: Tab) -> None:
-    page.open("/workload/states?cluster=c")
+    page.open("/workload/states?cluster=c&queue=short")
     page.drawn("states")
     page.page.click("summary:has-text('Download')")
     files = {}
@@ -216,7 +219,53 @@ def test_downloads(page: Tab) -> None:
     assert files["CSV"][1].decode().splitlines()[0].startswith('"state"')
     assert "failed" in pq.read_table(io.BytesIO(files["Parquet"][1]))["state"].to_pylist()
     assert files["PNG"][1].startswith(b"\x89PNG") and len(files["PNG"][1]) > 5000
-    assert files["SVG"][1].startswith(b"<svg") and b"failed" in files["SVG"][1]
+    chart = page.page.locator(".chart").bounding_box()
+    width, height = struct.unpack(">II", files["PNG"][1][16:24])
+    assert width == 2 * (int(chart["width"]) + 32), "a margin on both sides, at twice the pixels"
+    assert height > 2 * (chart["height"] + 75), "title and cluster above, notes below"
+    texts = ElementTree.fromstring(files["SVG"][1]).findall("{*}text")
+    assert [each.text for each in texts] == [
+        "How jobs ended",
+        "c · queue short",
+        "c: 18 of 18 jobs",
+    ]
+
+
+def test_another_cluster_that_lacks_the_queue_says_so(page: Tab) -> None:
+    page.open("/workload/states?cluster=c&queue=short")
+    assert page.page.locator(".filters .notice").count() == 0
+    page.page.select_option("#f-cluster", "tiny")
+    notice = page.page.locator(".filters .notice")
+    page.until(notice.count, "to be told")
+    assert (
+        notice.inner_text() == "tiny has no queue short: nothing is selected. Remove this filter."
+    )
+    notice.locator("a").click()
+    page.until(lambda: "queue" not in page.page.url, "the filter to go")
+    assert "cluster=tiny" in page.page.url and notice.count() == 0
+
+
+def test_times_of_a_table_are_the_sites(chromium: Any, tmp_path: Path) -> None:
+    """Midnight in UTC is nine in Tokyo, in the table of a figure as in the list of jobs."""
+    lake = put_jobs(Lake.create(tmp_path), [job(i) for i in range(3)])
+    (tmp_path / "hakaru.toml").write_text('[clusters.c]\nzone = "Asia/Tokyo"\n')
+    with running(create_app(lake)) as server, tab(chromium, server) as page:
+        for path in ("/workload/job-shapes", "/workload/load", "/jobs"):
+            page.open(path)
+            time = page.page.locator("main table time").first
+            assert time.inner_text() == "2018-01-01 09:00:00", path
+            assert time.get_attribute("title") == "2018-01-01 00:00:00 UTC"
+            assert "the site (Asia/Tokyo)" in page.page.locator("main").inner_text()
+
+
+def test_a_user_is_offered_only_what_is_granted(chromium: Any, closed_site: Running) -> None:
+    with tab(chromium, closed_site, "u8") as page:
+        page.open("/workload/arrivals-by-hour?cluster=c")
+        assert page.page.locator("#o-days").count() == 1
+        page.open("/workload/walltime?cluster=c")
+        assert page.page.locator("#o-short_h").count() == 0
+        page.open("/workload/walltime?cluster=c&user=u8")
+        assert page.page.locator("#o-short_h").count() == 1
 
 
 PRINT = """window.printed = [];

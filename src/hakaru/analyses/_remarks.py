@@ -81,4 +81,4 @@ def _over_quarters(name: str, rows: Rows, words: Language) -> list[str]:
 
 
 def _hours(rows: Rows) -> float:
-    return sum((row["until_at"] - row["since_at"]).total_seconds() for row in rows) / 3600
+    return float(sum((row["until_at"] - row["since_at"]).total_seconds() for row in rows)) / 3600

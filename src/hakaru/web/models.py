@@ -35,6 +35,7 @@ class Parameter(BaseModel):
     choices: list[str]
     low: float | None
     high: float | None
+    for_users: bool = Field(description="Whether the role user may move it over others' jobs.")
 
 
 class AnalysisInfo(BaseModel):

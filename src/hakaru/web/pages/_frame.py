@@ -20,7 +20,7 @@ from hakaru.web.models import Cluster, Me
 from hakaru.web.pages import _address as address
 from hakaru.web.pages import _shown as shown
 from hakaru.web.pages.static import address_of
-from hakaru.web.service import Asker
+from hakaru.web.service import MAX_NAMES, Asker
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 PAGES = (
@@ -38,6 +38,8 @@ CHIPS = {
     "state": "State", "min_run": "Run time ≥ s", "where": "Where",
 }  # fmt: skip
 WEIGHTS = ("jobs", "gpu-hours")
+LISTED = {"queue": "queues", "application": "applications"}
+POOLED = ("overview", "jobs", "compare")  # pages of all clusters, where none is chosen
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= shown.FILTERS
-    made.globals |= {"static": address_of, "is_number": shown.is_number, "words": shown.WORDS}
+    made.globals |= {"static": address_of, "words": shown.WORDS, "pooled": POOLED}
+    made.globals |= {"is_number": shown.is_number, "is_moment": shown.is_moment}
     return made
 
 
@@ -142,6 +145,7 @@ def _around(frame: Frame) -> dict[str, Any]:
     return {
         "pages": [(id, frame.at(path), name) for id, path, name in PAGES],
         "chips": _chips(frame),
+        "lacking": _lacking(frame),
         "periods": _periods(frame),
         "states": STATES,
         "is_user": frame.me.role == "user",
@@ -163,6 +167,27 @@ def _chips(frame: Frame) -> list[tuple[str, str, str]]:
         )
         for name, value in frame.pairs
     ]
+
+
+def _lacking(frame: Frame) -> list[tuple[str, str, str, str]]:
+    """Names that no chosen cluster has, as where the cluster was changed; a user's own are not listed."""
+    names = frame.filters.cluster
+    pooled = frame.page in POOLED and not names
+    asked = [c for c in frame.clusters if c.name in names or pooled] or frame.clusters[:1]
+    if frame.me.role == "user" or not asked:
+        return []
+    whose, path = ", ".join(c.name for c in asked), frame.request.url.path
+    everything = [*frame.pairs, *frame.own]
+    return [
+        (whose, name, value, address.written(path, address.without(everything, name)))
+        for name, listed in LISTED.items()
+        if (value := getattr(frame.filters, name)) is not None
+        and not any(_may_have(getattr(c, listed), value) for c in asked)
+    ]
+
+
+def _may_have(listed: list[str], name: str) -> bool:
+    return name in listed or len(listed) >= MAX_NAMES
 
 
 def _periods(frame: Frame) -> list[tuple[str, str, bool]]:

@@ -91,6 +91,10 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def is_moment(value: Any) -> bool:
+    return isinstance(value, datetime)
+
+
 def state(value: str | None) -> str:
     return "unknown" if value is None else value.replace("_", " ")
 

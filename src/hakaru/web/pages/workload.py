@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from itertools import groupby
 from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
 from hakaru.web.filters import AnalysisQuery, FigureQuery, Group
-from hakaru.web.models import AnalysisInfo
+from hakaru.web.models import AnalysisInfo, Table
 from hakaru.web.pages import _address as address
 from hakaru.web.pages._cards import Card, card
 from hakaru.web.pages._frame import Frame
@@ -67,6 +68,8 @@ def one(request: Request, id: Annotated[str, Path(max_length=64)]) -> Response:
         behind=shown.jobs if drawing is None else _behind(shown, drawing.where),
         num_rows=0 if table is None else len(table.rows),
         groups=_groups(frame, info),
+        params=[each for each in info.params if each.for_users or _sees_all(frame)],
+        has_times=table is not None and _has_times(table),
         by=query.by,
         values=query.params(),
     )
@@ -92,8 +95,16 @@ def _groups(frame: Frame, info: AnalysisInfo) -> list[str]:
     if not info.groups:
         return []
     names: tuple[str, ...] = Group.__args__  # type: ignore[attr-defined]
-    mine = frame.me.role != "user" or frame.filters.user == frame.me.user
-    return [name for name in names if mine or name not in PERSONAL]
+    return [name for name in names if _sees_all(frame) or name not in PERSONAL]
+
+
+def _sees_all(frame: Frame) -> bool:
+    """Whether all the selected jobs are the viewer's to see."""
+    return frame.me.role != "user" or frame.filters.user == frame.me.user
+
+
+def _has_times(table: Table) -> bool:
+    return bool(table.rows) and any(isinstance(each, datetime) for each in table.rows[0].values())
 
 
 def _behind(shown: Card, rules: str | None) -> str:

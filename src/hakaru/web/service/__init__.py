@@ -5,5 +5,6 @@ viewer may not see is refused or withheld here, so that a page cannot show more 
 """
 
 from hakaru.web.service._asker import Asker, Service
+from hakaru.web.service._clusters import MAX_NAMES
 
-__all__ = ["Asker", "Service"]
+__all__ = ["MAX_NAMES", "Asker", "Service"]

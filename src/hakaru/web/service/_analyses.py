@@ -127,14 +127,14 @@ def _info(analysis: Analysis) -> AnalysisInfo:
         subject=analysis.subject,
         figure=analysis.figure,
         reproduces=analysis.reproduces,
-        params=[_parameter(param) for param in analysis.params],
+        params=[_parameter(analysis.id, param) for param in analysis.params],
         groups=analysis.groups,
         weighted=analysis.weighted,
         for_users=analysis.id in RULES,
     )
 
 
-def _parameter(param: Param) -> Parameter:
+def _parameter(id: str, param: Param) -> Parameter:
     bounds = {
         name: value if math.isfinite(value) and not param.choices else None
         for name, value in (("low", param.low), ("high", param.high))
@@ -144,5 +144,6 @@ def _parameter(param: Param) -> Parameter:
         default=param.default,
         help=param.help,
         choices=list(param.choices),
+        for_users=id in RULES and param.name in RULES[id].params,
         **bounds,
     )
