@@ -16,7 +16,7 @@ from hakaru.schema import Type
 DUCKDB_MACROS: dict[str, str] = {
     "percentile(x, p)": "quantile_cont(x, p)",
     "timestamp_seconds(s)": "to_timestamp(s)",
-    "unix_seconds(t)": "CAST(floor(epoch(t)) AS BIGINT)",
+    "unix_seconds(t)": "CAST(floor(epoch_us(t) / 1000000) AS BIGINT)",  # epoch(t) takes thrice as long
     # an offset such as +09:00 is added, which is four times as fast as to ask the zones' calendar
     "from_utc_timestamp(t, zone)": (
         "CASE WHEN zone[1] IN ('+', '-') THEN make_timestamp(epoch_us(t) + CAST(zone[1] || '60000000' "

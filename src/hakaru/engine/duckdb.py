@@ -30,6 +30,7 @@ def connect(settings: EngineSettings, spill_to: str | None = None) -> duckdb.Duc
     statements = [
         "SET GLOBAL TimeZone = 'UTC'",
         "SET enable_progress_bar = false",
+        "SET GLOBAL parquet_metadata_cache = true",
         # it turns a share (a sum over a sum) into a join that scans the jobs twice
         "SET GLOBAL disabled_optimizers = 'window_self_join'",
         f"SET memory_limit = {quote(settings.memory)}",
@@ -63,7 +64,12 @@ class DuckDBEngine:
         return self._con
 
     def relation(self, table: Table, files: Sequence[str], columns: Collection[str]) -> str:
-        return scan_files(table, files, columns) if files else f"({select_files(table, files)})"
+        """Where every file has the columns, as plain Parquet: a query is then planned by its statistics."""
+        if not files:
+            return f"({select_files(table, files)})"
+        if all(set(columns) <= self._columns_in(file) for file in files):
+            return f"read_parquet([{', '.join(quote(file) for file in files)}])"
+        return scan_files(table, files, columns)
 
     def scan(self, view: str, table: Table, files: Sequence[str]) -> None:
         self._con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS {select_files(table, files)}")
@@ -102,6 +108,20 @@ class DuckDBEngine:
     def close(self) -> None:
         self._con.close()
 
+    def _columns_in(self, file: str) -> frozenset[str]:
+        """The columns of a file, which is never written again; of one that cannot be read, none."""
+        if file not in _COLUMNS:
+            try:
+                found = self._con.execute(
+                    f"SELECT name FROM parquet_schema({quote(file)})"
+                ).fetchall()
+            except duckdb.Error:  # the query will say what is wrong with it
+                return frozenset()
+            _COLUMNS[file] = frozenset(name for (name,) in found)
+        return _COLUMNS[file]
+
+
+_COLUMNS: dict[str, frozenset[str]] = {}
 
 _OPENING = threading.Lock()  # the cache alone would let two threads open one each
 
