@@ -6,6 +6,8 @@ rows holds them in memory. A row whose value is null counts nothing and keeps it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def ranked(counts: str, by: str, value: str) -> str:
     """SQL that adds to `counts` (the columns `by`, the value and `num`) what the rest here needs."""
@@ -20,6 +22,46 @@ def ranked(counts: str, by: str, value: str) -> str:
     """
 
 
+def step(value: str, times: str = "1") -> str:
+    """A whole number that never falls as the value grows, and grows ever slower: for `narrowed`."""
+    known = f"CASE WHEN {value} < 0 THEN 0e0 ELSE {value} END"  # greatest() would make a 0 of null
+    return f"CAST(floor(sqrt({known} * {times})) AS BIGINT)"
+
+
+def narrowed(table: str, by: Sequence[str], points: Sequence[float]) -> str:
+    """Common tables up to `narrowed`: what `ranked` has, but of no values that are far from the quantiles.
+
+    `table` has the columns `by`, `value` and its `step`. Steps are counted, and only the values in those
+    that hold one of the quantiles `points` are counted and put in order.
+    """
+    keys = ", ".join(by)
+    same = " AND ".join(f"{table}.{key} = near.{key}" for key in (*by, "step"))
+    places = [f"{p:e} * (num_all - 1)" for p in points]
+    holds = " OR ".join(
+        f"(num_up_to > floor({place}) AND num_up_to - num <= ceil({place}))" for place in places
+    )
+    rows = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    return f"""
+        steps AS (
+            SELECT {keys}, step, CAST(count(value) AS DOUBLE) AS num FROM {table} GROUP BY {keys}, step
+        ), steps_up_to AS (
+            SELECT steps.*, sum(num) OVER (PARTITION BY {keys}) AS num_all,
+                   sum(num) OVER (PARTITION BY {keys} ORDER BY step {rows}) AS num_up_to
+            FROM steps
+        ), near AS (
+            SELECT {keys}, step, num_all, num_up_to - num AS num_before FROM steps_up_to WHERE {holds}
+        ), near_values AS (
+            SELECT {", ".join(f"{table}.{key}" for key in by)}, {table}.step, value,
+                   CAST(count(*) AS DOUBLE) AS num, max(num_all) AS num_all, max(num_before) AS num_before
+            FROM {table} JOIN near ON {same}
+            GROUP BY {", ".join(f"{table}.{key}" for key in by)}, {table}.step, value
+        ), narrowed AS (
+            SELECT {keys}, value, num, num_all, num_before
+                   + sum(num) OVER (PARTITION BY {keys}, step ORDER BY value {rows}) AS num_up_to
+            FROM near_values
+        )"""
+
+
 def deviation(value: str) -> str:
     """The sample standard deviation, over rows of `ranked`."""
     squares = f"sum(num * ({value} - mean_value) * ({value} - mean_value))"
@@ -27,7 +69,7 @@ def deviation(value: str) -> str:
 
 
 def quantile(value: str, p: float) -> str:
-    """The quantile `p`, linear between neighbours as `percentile` is, over rows of `ranked`."""
+    """The quantile `p`, linear between neighbours as `percentile` is, over rows of `ranked` or `narrowed`."""
     place = f"{p:e} * (num_all - 1)"
     below = f"min(CASE WHEN num > 0 AND num_up_to > floor({place}) THEN {value} END)"
     above = f"min(CASE WHEN num > 0 AND num_up_to > ceil({place}) THEN {value} END)"

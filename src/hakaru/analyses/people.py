@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hakaru.analyses._base import HAS_USER, Param, Rule, analysis
-from hakaru.analyses._counted import quantile, ranked
+from hakaru.analyses._counted import narrowed, quantile, step
 
 HAS_ACCOUNT = Rule("with a known account", "account IS NOT NULL")
 SORTS = (
@@ -16,6 +16,7 @@ PARAMS = (
     Param("limit", 100, "Rows at most.", low=1, high=10_000),
     Param("offset", 0, "Rows to pass over before the first.", high=1_000_000_000),
 )
+WAIT, RUN, ACCURACY = 1, 2, 3  # the kinds of values that have quantiles
 ENDED = ("completed", "failed", "timeout", "cancelled")
 
 
@@ -59,38 +60,43 @@ def accounts(sort: str, order: str, limit: int, offset: int) -> str:
 def _people(
     holder: str, name: str, other: str, sort: str, order: str, limit: int, offset: int
 ) -> str:
-    ended = "CASE WHEN state IN ('pending', 'running') THEN NULL ELSE state END"
+    counts = ", ".join(
+        f"count(CASE WHEN state = '{state}' THEN 1 END) AS num_{state}" for state in ENDED
+    )
     shares = ", ".join(
-        f"avg(CASE WHEN ended_as = '{state}' THEN 1e0 WHEN ended_as IS NOT NULL THEN 0e0 END) "
-        f"AS share_{state}"
-        for state in ENDED
+        f"sum(num_{state}) / nullif(sum(num_ended), 0) AS share_{state}" for state in ENDED
     )
     by = "holder" if sort == "name" else sort
+    parts_a_unit = f"CASE kind WHEN {ACCURACY} THEN 1000000 ELSE 1 END"
     return f"""
-        WITH {_counts(holder, "wait_s")}, {_counts(holder, "run_s")},
-        {_counts(holder, "accuracy", "CASE WHEN requested_s > 0 THEN run_s / requested_s END")}, waits AS (
-            SELECT holder, {quantile("wait_s", 0.5)} AS median_wait_s,
-                   {quantile("wait_s", 0.95)} AS p95_wait_s
-            FROM ({ranked("wait_s_counts", "holder", "wait_s")}) AS ranked GROUP BY holder
-        ), runs AS (
-            SELECT holder, {quantile("run_s", 0.5)} AS median_run_s
-            FROM ({ranked("run_s_counts", "holder", "run_s")}) AS ranked GROUP BY holder
-        ), accuracies AS (
-            SELECT holder, {quantile("accuracy", 0.5)} AS median_request_accuracy
-            FROM ({ranked("accuracy_counts", "holder", "accuracy")}) AS ranked GROUP BY holder
-        ), totals AS (
-            SELECT holder, count(DISTINCT other) AS num_{other}s, count(*) AS num_jobs,
-                   sum(pe_hours) AS pe_hours, {shares},
+        WITH valued AS (
+            SELECT {holder} AS holder, kind, CASE kind WHEN {WAIT} THEN wait_s WHEN {RUN} THEN run_s
+                   ELSE CASE WHEN requested_s > 0 THEN run_s / requested_s END END AS value
+            FROM jobs CROSS JOIN (SELECT explode(sequence({WAIT}, {ACCURACY})) AS kind) AS kinds
+        ), held AS (
+            SELECT valued.*, {step("value", parts_a_unit)} AS step FROM valued
+        ), {narrowed("held", ["holder", "kind"], [0.5, 0.95])}, points AS (
+            SELECT holder, kind, {quantile("value", 0.5)} AS median, {quantile("value", 0.95)} AS p95
+            FROM narrowed GROUP BY holder, kind
+        ), quantiles AS (
+            SELECT holder, {_of(WAIT, "median")} AS median_wait_s, {_of(WAIT, "p95")} AS p95_wait_s,
+                   {_of(RUN, "median")} AS median_run_s,
+                   {_of(ACCURACY, "median")} AS median_request_accuracy
+            FROM points GROUP BY holder
+        ), parts AS (
+            SELECT {holder} AS holder, jobs.{other} AS other, count(*) AS num_jobs,
+                   sum(pe_hours) AS pe_hours, {counts},
+                   count(CASE WHEN state NOT IN ('pending', 'running') THEN 1 END) AS num_ended,
                    min(submitted_at) AS first_submit, max(submitted_at) AS last_submit
-            FROM (SELECT {holder} AS holder, jobs.{other} AS other, pe_hours, submitted_at,
-                         {ended} AS ended_as
-                  FROM jobs) AS held
-            GROUP BY holder
+            FROM jobs GROUP BY {holder}, jobs.{other}
+        ), totals AS (
+            SELECT holder, count(other) AS num_{other}s, sum(num_jobs) AS num_jobs,
+                   sum(pe_hours) AS pe_hours, {shares},
+                   min(first_submit) AS first_submit, max(last_submit) AS last_submit
+            FROM parts GROUP BY holder
         ), summed AS (
             SELECT totals.*, median_wait_s, p95_wait_s, median_run_s, median_request_accuracy
-            FROM totals LEFT JOIN waits ON totals.holder = waits.holder
-            LEFT JOIN runs ON totals.holder = runs.holder
-            LEFT JOIN accuracies ON totals.holder = accuracies.holder
+            FROM totals LEFT JOIN quantiles ON totals.holder = quantiles.holder
         )
         SELECT holder AS {name}, num_{other}s, num_jobs, pe_hours,
                pe_hours / nullif(sum(pe_hours) OVER (), 0) AS share_pe_hours, median_wait_s, p95_wait_s,
@@ -100,10 +106,5 @@ def _people(
     """
 
 
-def _counts(holder: str, name: str, value: str | None = None) -> str:
-    """How often each value occurs: it can spill to disk, where a quantile over all jobs cannot."""
-    return f"""{name}_counts AS (
-            SELECT holder, {name}, count({name}) AS num
-            FROM (SELECT {holder} AS holder, {value or name} AS {name} FROM jobs) AS held
-            GROUP BY holder, {name}
-        )"""
+def _of(kind: int, point: str) -> str:
+    return f"max(CASE WHEN kind = {kind} THEN {point} END)"
