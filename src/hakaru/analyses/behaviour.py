@@ -7,9 +7,11 @@ from hakaru.analyses._counted import deviation, quantile, ranked
 
 # Numbers stand for groups and users while submissions are put in order: half the work of names.
 PEOPLE = """people AS (
-            SELECT grp, submitter, submitter <> '' AS known, dense_rank() OVER (ORDER BY grp) AS grp_id,
+            SELECT grp, submitter, submitter <> '' AS known, num_jobs,
+                   dense_rank() OVER (ORDER BY grp) AS grp_id,
                    row_number() OVER (ORDER BY grp, submitter) AS user_id
-            FROM (SELECT DISTINCT grp, coalesce(jobs.user, '') AS submitter FROM jobs) AS named
+            FROM (SELECT grp, coalesce(jobs.user, '') AS submitter, count(*) AS num_jobs
+                  FROM jobs GROUP BY grp, coalesce(jobs.user, '')) AS named
         ),
         groups AS (SELECT DISTINCT grp, grp_id FROM people)"""
 
@@ -27,29 +29,37 @@ def interarrivals() -> str:
     A coefficient of variation above 1 is burstier than chance. Jobs without a known user are in the
     first row only. Grouped, a submission is followed by the next one of its own group.
     """
-    # submissions of one second are counted first: bursts make them far fewer to put in order
+    # submissions of one second are one row to put in order: what they leave out are gaps of zero
     submissions = _of_people("known, unix_seconds(submitted_at) AS at_s")
     return f"""
         WITH {PEOPLE},
-        users AS (
-            SELECT grp_id, user_id, known, at_s, count(*) AS num FROM ({submissions}) AS submissions
-            GROUP BY grp_id, user_id, known, at_s
-        ),
-        anyones AS (SELECT grp_id, at_s, sum(num) AS num FROM users GROUP BY grp_id, at_s),
+        seconds AS (SELECT DISTINCT grp_id, user_id, known, at_s FROM ({submissions}) AS submissions),
         gaps AS (
-            SELECT 1 AS scope, grp_id, num - 1 AS num_zero,
-                   at_s - lag(at_s) OVER (PARTITION BY grp_id ORDER BY at_s) AS gap_s
-            FROM anyones
+            SELECT 1 AS scope, grp_id, at_s - lag(at_s) OVER (
+                PARTITION BY grp_id ORDER BY at_s) AS gap_s
+            FROM (SELECT DISTINCT grp_id, at_s FROM seconds) AS anyones
             UNION ALL
-            SELECT 2 AS scope, grp_id, CASE WHEN known THEN num - 1 ELSE 0 END AS num_zero,
-                   CASE WHEN known THEN at_s - lag(at_s) OVER (
-                       PARTITION BY user_id ORDER BY at_s) END AS gap_s
-            FROM users
+            SELECT 2 AS scope, grp_id, at_s - lag(at_s) OVER (
+                PARTITION BY user_id ORDER BY at_s) AS gap_s
+            FROM (SELECT grp_id, user_id, at_s FROM seconds WHERE known) AS users
+        ),
+        apart AS (
+            SELECT scope, grp_id, gap_s, count(gap_s) AS num, count(*) AS num_seconds
+            FROM gaps GROUP BY scope, grp_id, gap_s
+        ),
+        scopes AS (
+            SELECT scope, grp_id, sum(CASE WHEN scope = 1 OR known THEN num_jobs ELSE 0 END) AS num_jobs
+            FROM people CROSS JOIN (SELECT explode(sequence(1, 2)) AS scope) AS both_scopes
+            GROUP BY scope, grp_id
         ),
         counts AS (
-            SELECT scope, grp_id, gap_s, count(gap_s) AS num FROM gaps GROUP BY scope, grp_id, gap_s
+            SELECT scope, grp_id, gap_s, num FROM apart
             UNION ALL
-            SELECT scope, grp_id, 0 AS gap_s, sum(num_zero) AS num FROM gaps GROUP BY scope, grp_id
+            SELECT scopes.scope, scopes.grp_id, 0 AS gap_s,
+                   max(num_jobs) - coalesce(sum(num_seconds), 0) AS num
+            FROM scopes LEFT JOIN apart
+                 ON scopes.scope = apart.scope AND scopes.grp_id = apart.grp_id
+            GROUP BY scopes.scope, scopes.grp_id
         )
         SELECT grp, CASE scope WHEN 1 THEN 'all' ELSE 'same user' END AS submissions,
                sum(num) AS num_gaps, max(mean_value) AS mean_s, {deviation("gap_s")} AS sd_s,
