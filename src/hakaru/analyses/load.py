@@ -157,8 +157,8 @@ def _changes() -> str:
     """What begins and ends, first by slot, then by bin."""
     return f"""
         stays AS (
-            SELECT grp, jobs.cluster, num_pes, since_s, last_slot,
-                   CASE WHEN started_at IS NULL THEN 0 ELSE 1 END AS ran,
+            SELECT grp, jobs.cluster, CAST(num_pes AS DOUBLE) AS num_pes, since_s, last_slot,
+                   CASE WHEN started_at IS NULL THEN 0e0 ELSE 1e0 END AS ran,
                    least(greatest(unix_seconds(submitted_at), since_s), until_s) AS submitted_s,
                    least(greatest(coalesce(unix_seconds(coalesce(started_at, ended_at)), last_s),
                                   since_s), until_s) AS left_s,
@@ -169,8 +169,8 @@ def _changes() -> str:
         events AS (
             SELECT grp, cluster, num_pes, since_s, last_slot,
                    CASE step WHEN 1 THEN submitted_s WHEN 2 THEN left_s ELSE ended_s END AS at_s,
-                   CASE step WHEN 1 THEN 1 WHEN 2 THEN -1 ELSE 0 END AS waits,
-                   CASE step WHEN 1 THEN 0 WHEN 2 THEN ran ELSE -ran END AS runs
+                   CASE step WHEN 1 THEN 1e0 WHEN 2 THEN -1e0 ELSE 0e0 END AS waits,
+                   CASE step WHEN 1 THEN 0e0 WHEN 2 THEN ran ELSE -ran END AS runs
             FROM stays CROSS JOIN (SELECT explode(sequence(1, 3)) AS step) AS steps
         ),
         changes AS (
