@@ -256,6 +256,7 @@ def test_times_of_a_table_are_the_sites(chromium: Any, tmp_path: Path) -> None:
             assert time.inner_text() == "2018-01-01 09:00:00", path
             assert time.get_attribute("title") == "2018-01-01 00:00:00 UTC"
             assert "the site (Asia/Tokyo)" in page.page.locator("main").inner_text()
+            assert "(UTC)" not in page.page.locator("main thead").inner_text()
 
 
 def test_a_user_is_offered_only_what_is_granted(chromium: Any, closed_site: Running) -> None:
