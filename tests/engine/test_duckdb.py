@@ -13,7 +13,7 @@ import pytest
 
 from hakaru.engine import open_engine
 from hakaru.engine.duckdb import DuckDBEngine, connect, one_row, select_files
-from hakaru.errors import HakaruError
+from hakaru.errors import EngineError, HakaruError
 from hakaru.schema import JOBS
 from hakaru.settings import Engine
 from tests.conftest import job, utc
@@ -32,6 +32,7 @@ def engine() -> Iterator[DuckDBEngine]:
         ("percentile(x, 0.5)", 2.5),
         ("percentile(CASE WHEN x > 1 THEN x END, 0.5)", 3.0),
         ("max(unix_seconds(timestamp_seconds(1500000000.9)))", 1500000000),
+        ("max(unix_seconds(timestamp_seconds(-0.5)))", -1),
         ("max(weekday(DATE '2018-01-01'))", 0),
         ("max(hour(from_utc_timestamp(timestamp_seconds(0), 'Asia/Tokyo')))", 9),
         ("max(hour(timestamp_seconds(0)))", 0),
@@ -90,6 +91,28 @@ def test_files_of_other_shapes_make_one_table(engine: DuckDBEngine, tmp_path: Pa
         assert [row["nodes"] for row in found] == [["n"], None, None]
         assert {row["submitted_at"] for row in found} == {utc("2018-01-01T00:00:00")}
         assert list(found[0]) == JOBS.names
+
+
+def test_a_relation_knows_its_rows_and_lacks_no_column(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """Files that have all the columns are planned by their statistics; an older one still gives null."""
+    newer, older = str(tmp_path / "newer.parquet"), str(tmp_path / "older.parquet")
+    rows = pa.Table.from_pylist([job(i, exit_code=3) for i in range(5)], schema=JOBS.arrow())
+    pq.write_table(rows, newer)
+    pq.write_table(rows.drop_columns(["exit_code"]), older)
+    known = engine.relation(JOBS, [newer], ["job_id", "exit_code"])
+    (plan,) = engine.connection.execute(f"EXPLAIN SELECT exit_code FROM {known}").fetchall()
+    assert "5 rows" in plan[1]
+    both = engine.relation(JOBS, [newer, older], ["job_id", "exit_code"])
+    found = engine.query(f"SELECT count(*) AS num, count(exit_code) AS coded FROM {both}")
+    assert found.to_pylist() == [{"num": 10, "coded": 5}]
+
+
+def test_a_file_that_is_gone_is_named_by_the_query(engine: DuckDBEngine, tmp_path: Path) -> None:
+    gone = engine.relation(JOBS, [str(tmp_path / "gone.parquet")], ["job_id"])
+    with pytest.raises(EngineError, match=r"gone\.parquet"):
+        engine.query(f"SELECT job_id FROM {gone}")
 
 
 def test_gives_plain_arrow_types(engine: DuckDBEngine) -> None:
