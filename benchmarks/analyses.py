@@ -5,8 +5,9 @@
 Two ratios. **Each table on its own**, as a person asks for it: Hakaru opens the lake, counts who is left
 out and answers; pandas reads the columns that it needs from the log and answers. **All in one go**:
 Hakaru keeps its session, pandas keeps all that it has read and derived. Both take turns in one process,
-and medians are compared. The limit, 5, is for the first. A few cells of both are compared, so that
-neither is fast by being wrong.
+and medians are compared. The limit, 5, is for the first. Processor time is told beside it: DuckDB's two
+threads need both cores, which another user of the machine takes from them first. A few cells of both are
+compared, so that neither is fast by being wrong.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ from hakaru.lake import Lake
 from hakaru.sources import ingest
 
 LIMIT = 5.0
+LATER = ("users", "accounts", "arrivals-by-week", "job-shapes", "walltime-by-application",
+         "request-vs-run")  # fmt: skip
+FIRST = [id for id in PEER if id not in LATER]  # those that the limit was set for
 AAIC = Path(__file__).resolve().parents[2] / "shared" / "data" / "aaic"
 Rows = list[dict[str, Any]]
+Times = dict[str, tuple[float, float]]  # by the clock, and on the processor
 
 
 def main() -> int:
@@ -42,11 +47,11 @@ def main() -> int:
     missing = [analysis.id for analysis in load_all() if analysis.id not in PEER]
     if missing:
         sys.exit(f"benchmarks/pandas_peer.py lacks {', '.join(missing)}")
-    runs: dict[str, list[dict[str, float]]] = {}
+    runs: dict[str, list[Times]] = {}
     with tempfile.TemporaryDirectory() as folder:
         lake = Lake.create(Path(folder))
         ingest(lake, files, "aaic")
-        ways: dict[str, Callable[[], dict[str, float]]] = {
+        ways: dict[str, Callable[[], Times]] = {
             "hakaru alone": lambda: _ours_alone(lake),
             "pandas alone": lambda: _theirs(files, keep=False),
             "hakaru at once": lambda: _ours_at_once(lake, {}),
@@ -62,35 +67,44 @@ def main() -> int:
     return 0 if _report({name: times[1:] for name, times in runs.items()}) >= LIMIT else 1
 
 
-def _ours_alone(lake: Lake) -> dict[str, float]:
+def _ours_alone(lake: Lake) -> Times:
     times = {}
     for analysis in load_all():
-        begin = time.perf_counter()
+        begin = _now()
         with open_session(lake) as session:
             session.run(analysis)
-        times[analysis.id] = time.perf_counter() - begin
+        times[analysis.id] = _since(begin)
     return times
 
 
-def _ours_at_once(lake: Lake, tables: dict[str, Rows]) -> dict[str, float]:
+def _ours_at_once(lake: Lake, tables: dict[str, Rows]) -> Times:
     times = {}
-    begin = time.perf_counter()
+    begin = _now()
     with open_session(lake) as session:
         for analysis in load_all():
             tables[analysis.id] = session.run(analysis).rows
-            times[analysis.id] = time.perf_counter() - begin
-            begin = time.perf_counter()
+            times[analysis.id] = _since(begin)
+            begin = _now()
     return times
 
 
-def _theirs(files: list[Path], keep: bool) -> dict[str, float]:
+def _theirs(files: list[Path], keep: bool) -> Times:
     times = {}
     log = Log(files, keep)
     for id, function in PEER.items():
-        begin = time.perf_counter()
+        begin = _now()
         function(log)
-        times[id] = time.perf_counter() - begin
+        times[id] = _since(begin)
     return times
+
+
+def _now() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _since(begin: tuple[float, float]) -> tuple[float, float]:
+    now = _now()
+    return now[0] - begin[0], now[1] - begin[1]
 
 
 def _check(tables: dict[str, list[dict[str, Any]]], frames: dict[str, pd.DataFrame]) -> None:
@@ -112,26 +126,32 @@ def _check(tables: dict[str, list[dict[str, Any]]], frames: dict[str, pd.DataFra
     same("utilisation", busy, frames["utilisation"]["busy_pe_hours"].iloc[-1])
 
 
-def _report(runs: dict[str, list[dict[str, float]]]) -> float:
+def _report(runs: dict[str, list[Times]]) -> float:
     for id in PEER:
-        mine, other = (
-            statistics.median(times[id] for times in runs[f"{who} alone"])
-            for who in ("hakaru", "pandas")
-        )
+        mine, other = (_median(runs[f"{who} alone"], [id]) for who in ("hakaru", "pandas"))
         print(f"{id:28} hakaru {mine:7.3f} s   pandas {other:7.3f} s   {other / mine:6.1f} ×")
-    ratios = {}
-    for way in ("alone", "at once"):
-        mine, other = (
-            statistics.median(sum(times.values()) for times in runs[f"{who} {way}"])
-            for who in ("hakaru", "pandas")
-        )
-        ratios[way] = other / mine
-        told = "each on its own" if way == "alone" else "all in one go"
-        print(
-            f"{told}: hakaru {mine:.2f} s, pandas {other:.2f} s, pandas / hakaru = {other / mine:.2f}"
-        )
-    print(f"each on its own, pandas / hakaru = {ratios['alone']:.2f} (at least {LIMIT:g})")
-    return ratios["alone"]
+    _ratio("all in one go", runs, "at once", list(PEER))
+    _ratio(f"the {len(FIRST)} that the limit was set for, each on its own", runs, "alone", FIRST)
+    ratio = _ratio("each on its own", runs, "alone", list(PEER))
+    print(f"each on its own, pandas / hakaru = {ratio:.2f} (at least {LIMIT:g})")
+    return ratio
+
+
+def _ratio(told: str, runs: dict[str, list[Times]], way: str, ids: list[str]) -> float:
+    clock, processor = (
+        [_median(runs[f"{who} {way}"], ids, unit) for who in ("hakaru", "pandas")]
+        for unit in (0, 1)
+    )
+    print(
+        f"{told}: hakaru {clock[0]:.2f} s, pandas {clock[1]:.2f} s, pandas / hakaru = "
+        f"{clock[1] / clock[0]:.2f} (on the processor {processor[0]:.2f} s, {processor[1]:.2f} s, "
+        f"{processor[1] / processor[0]:.2f})"
+    )
+    return clock[1] / clock[0]
+
+
+def _median(runs: list[Times], ids: list[str], unit: int = 0) -> float:
+    return statistics.median(sum(times[id][unit] for id in ids) for times in runs)
 
 
 if __name__ == "__main__":
