@@ -39,7 +39,7 @@ $(VENV)/.base: pyproject.toml constraints.txt hatch_build.py $(MISSING)
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) -e '.[dev,spark,web]'
+	$(PIP) -e '.[dev,sim,spark,web]'
 	touch $@
 
 clean:

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from hakaru.errors import HakaruError
 
-KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\+\+)?")  # easy++ has its name from the literature
 
 
 class Named(Protocol):

@@ -1,0 +1,1289 @@
+"""The kernel of every policy that keeps a queue: strict order, EASY and its kin, on nodes or a flat pool.
+
+A flat pool of processors is one node. Everything here is arrays of records and small compiled functions; it
+lies in one module because numba's cache does not notice a callee that changed in another file. The order of
+events is total: (time, rank, sequence) with the ranks below; docs/simulation.md explains it.
+
+Names of the arrays, the same in every function: J jobs, N nodes, A the nodes that jobs got, Q the queue's
+blocks of jobs, B what is known of each block, R running jobs by estimated end, H the heap of events to come,
+U users, L limits, V their values, C their counters, K candidates, G jobs held at the gate, P what queues
+count for, W weights, T totals, n the scalars.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from hakaru.errors import MissingExtraError
+
+try:
+    from numba import float64, from_dtype, int32, int64, njit
+except ImportError:
+    raise MissingExtraError("numba", "sim") from None
+
+# What happens at one moment happens in this order. Submissions come before terminations, as in pyss.
+OVER, SUBMIT, END, CHANGE, EPOCH = 0, 1, 2, 3, 4
+NEVER = np.int64(2**60)
+
+NO_BACKFILL, IN_ORDER, SHORTEST = 0, 1, 2
+BEST_FIT, SPREAD = 0, 1
+ANYWHERE, PREFERRED, REQUIRED = 0, 1, 2
+STATIC, LAST_TWO = 0, 1
+FIXED_KEYS, MULTIFACTOR = 0, 1
+EVERYBODY, USER, ACCOUNT, QUEUE = 0, 1, 2, 3
+RUNNING_JOBS, RUNNING_PES, QUEUED_JOBS = 0, 1, 2
+UP, DRAIN, DOWN = 0, 1, 2
+
+# Why a job waited: the last thing that was seen to hold it back.
+NO_WAIT, BEHIND, RESOURCES, FRAGMENTED, RESERVED, LIMIT, GATE, PREEMPTED, NODE_LOST = range(9)
+UNSEEN, GATED, QUEUED, RUNNING, RELEASED, DONE = range(6)
+
+BLOCK = 64
+JOB_BITS = 28  # a running job is kept as its estimated end and, below that, its number
+JOB_MASK = 2**JOB_BITS - 1
+POINT = 2.0**20  # priorities are compared as integers of this fineness
+
+JOB = np.dtype(
+    [
+        ("submit", np.int64),
+        ("run", np.int64),
+        ("request", np.int64),
+        ("estimate", np.int64),
+        ("key", np.int64),  # the smaller goes first; equals by place
+        ("expected", np.int64),  # a running job's estimated end
+        ("start", np.int64),
+        ("end", np.int64),
+        ("seq", np.int64),  # of its present run
+        ("offset", np.int64),  # where its nodes begin in A
+        ("num_nodes", np.int32),
+        ("pes", np.int32),  # on each node
+        ("model", np.int32),  # -1: any
+        ("user", np.int32),  # -1: unknown
+        ("account", np.int32),
+        ("queue", np.int32),
+        ("num_restarts", np.int16),
+        ("stage", np.int8),
+        ("reason", np.int8),
+    ],
+    align=True,
+)
+NODE = np.dtype(
+    [
+        ("size", np.int64),
+        ("free", np.int64),
+        ("extra", np.int64),  # free at the shadow time beyond what the head takes
+        ("then", np.int64),  # scratch: free at a later time
+        ("pick", np.int64),  # scratch: the x-th node chosen stands in entry x
+        ("num_fit", np.int64),  # scratch: entry w counts the nodes of switch w
+        ("model", np.int32),
+        ("switch", np.int32),
+        ("open", np.int64),  # whether it may begin jobs
+    ],
+    align=True,
+)
+CHANGES = np.dtype([("time", np.int64), ("node", np.int32), ("kind", np.int32)], align=True)
+LIMITS = np.dtype(
+    [
+        ("scope", np.int32),
+        ("what", np.int32),
+        ("queue", np.int32),  # only jobs of this queue, -1: all
+        ("only", np.int32),  # only this user, account or queue, -1: each
+        ("base", np.int64),  # where its counters begin in C
+    ],
+    align=True,
+)
+POINTS = np.dtype([("points", np.float64), ("low", np.int64)], align=True)
+_ENTRY = np.dtype(
+    [("estimate", np.int64), ("job", np.int32), ("pes", np.int32), ("user", np.int64)], align=True
+)
+_BOUNDS = np.dtype(
+    [
+        ("first", np.int32),  # its jobs are the entries from here
+        ("end", np.int32),  # up to here
+        ("stale", np.int32),  # whether jobs left since the bounds were taken
+        ("next", np.int32),
+        ("prev", np.int32),
+        ("user", np.int32),  # whose all its jobs are, -1: of several
+        ("pes", np.int64),  # bounds from below
+        ("estimate", np.int64),
+        ("spare", np.int64),  # the stack of unused blocks
+    ],
+    align=True,
+)
+_EVENT = np.dtype([("key", np.int64), ("seq", np.int64), ("job", np.int64)], align=True)
+_PERSON = np.dtype(
+    [("last", np.int64), ("before", np.int64), ("usage", np.float64), ("pes", np.int64)], align=True
+)
+_CANDIDATE = np.dtype([("key", np.int64), ("job", np.int32), ("place", np.int32)], align=True)
+
+# Integrals over time in PE seconds, and counters.
+TOTALS = ("capacity_s", "busy_s", "idle_while_waiting_s", "fragmented_s", "lost_s", "num_events")
+CAPACITY, BUSY, IDLE_WAITING, FRAGMENT, LOST, EVENTS = range(6)
+
+# Entries of n: the rules, then what changes.
+RULES = (
+    "backfill",
+    "estimates",
+    "order",
+    "packing",
+    "whole_nodes",
+    "locality",
+    "batched",
+    "preempt",
+)
+BACKFILL, ESTIMATES, ORDER, PACKING, WHOLE_NODES, LOCALITY, BATCHED, PREEMPT = range(8)
+NUM_RUNNING, HEAP, FIRST, TAIL, NUM_SPARE, NUM_QUEUED, SEQ, HEAD = range(8, 16)
+SHADOW, SHADOW_KNOWN, DIRTY, NUM_GATED, EPOCH_NOW, NUM_FREE, NUM_OPEN = range(16, 23)
+IS_FRAGMENTED, MAX_EXTRA, LAST_PRIORITY, CLOSED_BUSY = range(23, 27)
+NUM_ARRIVED, NUM_CHANGED, NUM_SCALARS = range(27, 30)
+
+# Entries of W: Slurm's multifactor.
+WEIGHTS = ("age", "max_age_s", "size", "fair_share", "half_life_s", "period_s")
+AGE, MAX_AGE, SIZE, FAIR_SHARE, HALF_LIFE, PERIOD = range(6)
+
+
+_TYPES = {
+    name: from_dtype(dtype)[::1]
+    for name, dtype in {
+        "J": JOB,
+        "N": NODE,
+        "X": CHANGES,
+        "B": _BOUNDS,
+        "H": _EVENT,
+        "U": _PERSON,
+        "L": LIMITS,
+        "P": POINTS,
+        "K": _CANDIDATE,
+    }.items()
+} | {
+    "A": int32[::1],
+    "G": int32[::1],
+    "Q": from_dtype(_ENTRY)[:, ::1],
+    "V": int64[:, ::1],
+    "C": int64[::1],
+    "S": int64[::1],
+    "R": int64[::1],
+    "n": int64[::1],
+    "W": float64[::1],
+    "T": float64[::1],
+    "total": float64,
+}
+
+
+def _compiled(function: Any, inlined: bool = False) -> Any:
+    """Compile for the types that the parameters' names stand for; a name not listed is an int64.
+
+    One signature a function keeps the first compilation short; only the outermost is called from Python.
+    """
+    types = tuple(_TYPES.get(name, int64) for name in inspect.signature(function).parameters)
+    options = {"no_cpython_wrapper": function.__name__ != "_play", "no_cfunc_wrapper": True}
+    return njit(types, cache=True, nogil=True, error_model="numpy", forceinline=inlined, **options)(
+        function
+    )
+
+
+def _inlined(function: Any) -> Any:
+    """As _compiled, for what every event passes through: a call hands over seven words an array."""
+    return _compiled(function, inlined=True)
+
+
+# ---- the queue: blocks of jobs in order, linked; each knows bounds of what its jobs need
+
+
+@_inlined
+def _is_before(J, a, b):
+    return J[a].key < J[b].key or (J[a].key == J[b].key and a < b)
+
+
+@_inlined
+def _block_of(J, Q, B, n, j):
+    """The block into which job j belongs, or lies; -1 where the queue is empty."""
+    b = n[TAIL]
+    while b != -1 and B[b].prev != -1:
+        before = B[b].prev
+        if _is_before(J, Q[before, B[before].end - 1].job, j):
+            break
+        b = before
+    return b
+
+
+@_inlined
+def _new_block(B, n, after):
+    """An empty block behind `after` (-1: in front)."""
+    n[NUM_SPARE] -= 1
+    b = B[n[NUM_SPARE]].spare
+    follower = n[FIRST] if after == -1 else B[after].next
+    B[b].prev, B[b].next = after, follower
+    if after == -1:
+        n[FIRST] = b
+    else:
+        B[after].next = b
+    if follower == -1:
+        n[TAIL] = b
+    else:
+        B[follower].prev = b
+    B[b].first = B[b].end = B[b].stale = 0
+    B[b].pes, B[b].estimate, B[b].user = NEVER, NEVER, -2
+    return b
+
+
+@_inlined
+def _note(Q, B, b, i):
+    """Widen a block's bounds by the job in entry i."""
+    B[b].pes = min(B[b].pes, Q[b, i].pes)
+    B[b].estimate = min(B[b].estimate, Q[b, i].estimate)
+    if B[b].user == -2:
+        B[b].user = Q[b, i].user
+    elif B[b].user != Q[b, i].user:
+        B[b].user = -1
+
+
+@_compiled
+def _recount(Q, B, b):
+    B[b].pes, B[b].estimate, B[b].user, B[b].stale = NEVER, NEVER, -2, 0
+    for i in range(B[b].first, B[b].end):
+        _note(Q, B, b, i)
+
+
+@_inlined
+def _move_entry(Q, a, x, b, y):
+    Q[b, y].estimate, Q[b, y].user = Q[a, x].estimate, Q[a, x].user
+    Q[b, y].job, Q[b, y].pes = Q[a, x].job, Q[a, x].pes
+
+
+@_compiled
+def _make_space(J, Q, B, n, b, j):
+    """Room at the end of the block into which job j belongs: its own, a new last one, or one half of it."""
+    if B[b].end < BLOCK:
+        return b
+    first = B[b].first
+    if b == n[TAIL] and _is_before(J, Q[b, BLOCK - 1].job, j):
+        return _new_block(B, n, b)
+    if first > 0:
+        for i in range(first, BLOCK):
+            _move_entry(Q, b, i, b, i - first)
+        B[b].first, B[b].end = 0, BLOCK - first
+        return b
+    half = BLOCK // 2
+    new = _new_block(B, n, b)
+    for i in range(half, BLOCK):
+        _move_entry(Q, b, i, new, i - half)
+    B[new].end, B[b].end = BLOCK - half, half
+    _recount(Q, B, b)
+    _recount(Q, B, new)
+    return new if _is_before(J, Q[b, half - 1].job, j) else b
+
+
+@_inlined
+def _enqueue(J, Q, B, n, j):
+    b = _block_of(J, Q, B, n, j)
+    b = _new_block(B, n, -1) if b == -1 else _make_space(J, Q, B, n, b, j)
+    i = B[b].end
+    while i > B[b].first and _is_before(J, j, Q[b, i - 1].job):
+        _move_entry(Q, b, i - 1, b, i)
+        i -= 1
+    Q[b, i].estimate, Q[b, i].user = J[j].estimate, J[j].user
+    Q[b, i].job, Q[b, i].pes = j, J[j].pes
+    B[b].end += 1
+    _note(Q, B, b, i)
+    n[NUM_QUEUED] += 1
+    J[j].stage = QUEUED
+
+
+@_inlined
+def _drop_block(B, n, b):
+    before, after = B[b].prev, B[b].next
+    if before == -1:
+        n[FIRST] = after
+    else:
+        B[before].next = after
+    if after == -1:
+        n[TAIL] = before
+    else:
+        B[after].prev = before
+    B[n[NUM_SPARE]].spare = b
+    n[NUM_SPARE] += 1
+
+
+@_inlined
+def _first_of(B, b):
+    """The place of a block's first job; a place is a block and an entry in one number, -1 behind the last."""
+    return b * BLOCK + B[b].first if b != -1 else -1
+
+
+@_inlined
+def _follower(B, at):
+    """The place behind `at`; it stays right when the job at `at` leaves."""
+    b = at // BLOCK
+    return at + 1 if at % BLOCK + 1 < B[b].end else _first_of(B, B[b].next)
+
+
+@_inlined
+def _dequeue(Q, B, n, at):
+    """Take a job out; those before it in its block move up, so that a block's first leaves cheaply."""
+    b = at // BLOCK
+    for x in range(at % BLOCK, B[b].first, -1):
+        _move_entry(Q, b, x - 1, b, x)
+    B[b].first += 1
+    B[b].stale = 1
+    n[NUM_QUEUED] -= 1
+    if B[b].first == B[b].end:
+        _drop_block(B, n, b)
+
+
+@_inlined
+def _find(J, Q, B, n, j):
+    """The place of a job that is queued."""
+    at = _first_of(B, _block_of(J, Q, B, n, j))
+    while Q[at // BLOCK, at % BLOCK].job != j:
+        at += 1
+    return at
+
+
+# ---- events to come: a heap by (time, rank, sequence)
+
+
+@_inlined
+def _is_earlier(H, a, key, seq):
+    return H[a].key < key or (H[a].key == key and H[a].seq < seq)
+
+
+@_inlined
+def _put_event(H, n, i, key, seq, j):
+    """Put an event into entry i, or where it must rise or sink to from there."""
+    while i > 0 and not _is_earlier(H, (i - 1) // 2, key, seq):
+        parent = (i - 1) // 2
+        H[i].key, H[i].seq, H[i].job = H[parent].key, H[parent].seq, H[parent].job
+        i = parent
+    while True:
+        child = 2 * i + 1
+        if child >= n[HEAP]:
+            break
+        if child + 1 < n[HEAP] and _is_earlier(H, child + 1, H[child].key, H[child].seq):
+            child += 1
+        if not _is_earlier(H, child, key, seq):
+            break
+        H[i].key, H[i].seq, H[i].job = H[child].key, H[child].seq, H[child].job
+        i = child
+    H[i].key, H[i].seq, H[i].job = key, seq, j
+
+
+@_inlined
+def _push(H, n, time, rank, seq, j):
+    _put_event(H, n, n[HEAP], time * 8 + rank, seq, j)
+    n[HEAP] += 1
+
+
+@_inlined
+def _remove_event(H, n, i):
+    n[HEAP] -= 1
+    last = n[HEAP]
+    if i < last:
+        _put_event(H, n, i, H[last].key, H[last].seq, H[last].job)
+
+
+@_compiled
+def _forget_events(H, n, j):
+    """A run that was cut short neither ends nor outlives its estimate."""
+    i = 0
+    while i < n[HEAP]:
+        if H[i].job == j:
+            _remove_event(H, n, i)
+            i = 0
+        else:
+            i += 1
+
+
+# ---- running jobs by estimated end
+
+
+@_inlined
+def _place_of(R, n, packed):
+    low, high = 0, n[NUM_RUNNING]
+    while low < high:
+        middle = (low + high) // 2
+        if R[middle] < packed:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@_inlined
+def _expect(J, R, n, j, until):
+    packed = (until << JOB_BITS) | j
+    at = _place_of(R, n, packed)
+    for i in range(n[NUM_RUNNING], at, -1):
+        R[i] = R[i - 1]
+    R[at] = packed
+    J[j].expected = until
+    n[NUM_RUNNING] += 1
+
+
+@_inlined
+def _unexpect(J, R, n, j):
+    at = _place_of(R, n, (J[j].expected << JOB_BITS) | j)
+    n[NUM_RUNNING] -= 1
+    for i in range(at, n[NUM_RUNNING]):
+        R[i] = R[i + 1]
+
+
+# ---- estimates, limits, priorities
+
+
+@_inlined
+def _estimate(J, U, n, j):
+    """The static one, or half the sum of the run times of the user's last two jobs that ended."""
+    u = J[j].user
+    if n[ESTIMATES] == LAST_TWO and u >= 0 and U[u].before >= 0:
+        return min(J[j].request, (U[u].last + U[u].before) // 2)
+    return J[j].estimate
+
+
+@_inlined
+def _counter(J, L, row, j):
+    """Where the limit in a row counts job j; -1 where it does not apply."""
+    if L[row].queue >= 0 and L[row].queue != J[j].queue:
+        return -1
+    scope, who = L[row].scope, 0
+    if scope == USER:
+        who = J[j].user
+    elif scope == ACCOUNT:
+        who = J[j].account
+    elif scope == QUEUE:
+        who = J[j].queue
+    if who < 0 or (L[row].only >= 0 and L[row].only != who):
+        return -1
+    return L[row].base + who
+
+
+@_inlined
+def _amount(J, L, row, j):
+    return J[j].num_nodes * J[j].pes if L[row].what == RUNNING_PES else 1
+
+
+@_compiled
+def _is_held(J, L, V, C, n, j, at_gate):
+    """Whether a limit keeps the job from running (or, at the gate, from being queued)."""
+    for row in range(len(L)):
+        value = V[n[EPOCH_NOW], row]
+        if value < 0 or (L[row].what == QUEUED_JOBS) != at_gate:
+            continue
+        at = _counter(J, L, row, j)
+        if at >= 0 and C[at] + _amount(J, L, row, j) > value:
+            return True
+    return False
+
+
+@_compiled
+def _count(J, L, C, j, sign, at_gate):
+    for row in range(len(L)):
+        if (L[row].what == QUEUED_JOBS) == at_gate:
+            at = _counter(J, L, row, j)
+            if at >= 0:
+                C[at] += sign * _amount(J, L, row, j)
+
+
+@_compiled
+def _set_priority(J, U, P, W, n, j, now, total, num_people):
+    """Slurm's multifactor; total and num_people are of the decayed usage."""
+    points = W[AGE] * min(1.0, (now - J[j].submit) / W[MAX_AGE])
+    points += W[SIZE] * J[j].num_nodes * J[j].pes / max(1, n[NUM_OPEN])
+    u = J[j].user
+    if u >= 0:
+        share = U[u].usage / total * num_people if total > 0.0 else 0.0
+        points += W[FAIR_SHARE] * 2.0**-share
+    if J[j].queue >= 0:
+        points += P[J[j].queue].points
+    J[j].key = -np.int64(points * POINT)
+
+
+@_inlined
+def _add_usage(U, W, n, now):
+    """Decay what each person has used and add what they use; the sum, and how many used anything."""
+    passed = now - n[LAST_PRIORITY]
+    decay = 2.0 ** (-passed / W[HALF_LIFE])
+    total, num_people = 0.0, 0
+    for u in range(len(U)):
+        U[u].usage = U[u].usage * decay + U[u].pes * passed
+        total += U[u].usage
+        if U[u].usage > 0.0:
+            num_people += 1
+    n[LAST_PRIORITY] = now
+    return total, max(1, num_people)
+
+
+@_inlined
+def _is_shorter(K, a, b):
+    return K[a].key < K[b].key or (K[a].key == K[b].key and K[a].place < K[b].place)
+
+
+@_inlined
+def _exchange(K, a, b):
+    K[a].key, K[b].key = K[b].key, K[a].key
+    K[a].job, K[b].job = K[b].job, K[a].job
+    K[a].place, K[b].place = K[b].place, K[a].place
+
+
+@_inlined
+def _sink(K, i, num):
+    while True:
+        child = 2 * i + 1
+        if child >= num:
+            break
+        if child + 1 < num and _is_shorter(K, child + 1, child):
+            child += 1
+        if not _is_shorter(K, child, i):
+            break
+        _exchange(K, i, child)
+        i = child
+
+
+@_inlined
+def _heapify(K, num):
+    for x in range(num // 2 - 1, -1, -1):
+        _sink(K, x, num)
+
+
+@_inlined
+def _pop(K, num):
+    """The candidate with the smallest (key, place); it moves to the end of the heap."""
+    last = num - 1
+    _exchange(K, 0, last)
+    _sink(K, 0, last)
+    return K[last].job
+
+
+@_compiled
+def _reprioritise(J, Q, B, U, P, W, K, n, now):
+    """Everybody's priority anew, and the queue in its order."""
+    total, num_people = _add_usage(U, W, n, now)
+    num = 0
+    while n[FIRST] != -1:
+        b = n[FIRST]
+        for i in range(B[b].first, B[b].end):
+            j = Q[b, i].job
+            _set_priority(J, U, P, W, n, j, now, total, num_people)
+            K[num].key, K[num].job, K[num].place = J[j].key, j, j
+            num += 1
+        _drop_block(B, n, b)
+    n[NUM_QUEUED] = 0
+    _heapify(K, num)
+    while num > 0:
+        j = _pop(K, num)
+        num -= 1
+        _enqueue(J, Q, B, n, j)
+
+
+# ---- nodes
+
+
+@_inlined
+def _fits(N, has, model, pes, whole, x, use_extra):
+    """Whether node x, of which `has` is free, can take `pes` of a job."""
+    if not N[x].open or has < pes or (model >= 0 and N[x].model != model):
+        return False
+    return not (whole and has < N[x].size) and not (use_extra and N[x].extra < pes)
+
+
+@_inlined
+def _is_picked(N, have, x):
+    for y in range(have):
+        if N[y].pick == x:
+            return True
+    return False
+
+
+@_compiled
+def _choose_from(J, N, n, j, use_then, use_extra, switch, have):
+    """Add to `pick`, from one switch (-1: any), the tightest or emptiest nodes; how many there are."""
+    while have < J[j].num_nodes:
+        best, best_free = -1, 0
+        for x in range(len(N)):
+            has = N[x].then if use_then else N[x].free
+            if switch >= 0 and N[x].switch != switch:
+                continue
+            if not _fits(N, has, J[j].model, J[j].pes, n[WHOLE_NODES], x, use_extra):
+                continue
+            better = has < best_free if n[PACKING] == BEST_FIT else has > best_free
+            if (best == -1 or better) and not _is_picked(N, have, x):
+                best, best_free = x, has
+        if best == -1:
+            break
+        N[have].pick = best
+        have += 1
+    return have
+
+
+@_compiled
+def _choose_near(J, N, n, j, use_then, use_extra):
+    """Under one switch, the one with the fewest nodes to spare; else, where allowed, under few."""
+    wanted, num_fit = J[j].num_nodes, 0
+    for x in range(len(N)):
+        N[x].num_fit = 0
+    for x in range(len(N)):
+        has = N[x].then if use_then else N[x].free
+        if _fits(N, has, J[j].model, J[j].pes, n[WHOLE_NODES], x, use_extra):
+            N[N[x].switch].num_fit += 1
+            num_fit += 1
+    best = -1
+    for w in range(len(N)):
+        if N[w].num_fit >= wanted and (best == -1 or N[w].num_fit < N[best].num_fit):
+            best = w
+    if best >= 0:
+        return _choose_from(J, N, n, j, use_then, use_extra, best, 0) == wanted
+    if n[LOCALITY] == REQUIRED or num_fit < wanted:
+        return False
+    have = 0
+    while have < wanted:
+        w = 0
+        for x in range(len(N)):
+            w = x if N[x].num_fit > N[w].num_fit else w
+        have = _choose_from(J, N, n, j, use_then, use_extra, w, have)
+        N[w].num_fit = -1
+    return True
+
+
+@_compiled
+def _choose(J, N, n, j, use_then, use_extra):
+    """Put into `pick` the nodes on which job j fits; whether there are enough."""
+    pes, model, wanted = J[j].pes, J[j].model, J[j].num_nodes
+    if wanted > len(N):
+        return False
+    if wanted > 1 and n[LOCALITY] != ANYWHERE:
+        return _choose_near(J, N, n, j, use_then, use_extra)
+    if wanted > 1:
+        return _choose_from(J, N, n, j, use_then, use_extra, -1, 0) == wanted
+    best, best_free = -1, 0
+    for x in range(len(N)):
+        has = N[x].then if use_then else N[x].free
+        if not _fits(N, has, model, pes, False, x, use_extra):
+            continue
+        better = has < best_free if n[PACKING] == BEST_FIT else has > best_free
+        if best == -1 or better:
+            best, best_free = x, has
+    N[0].pick = best
+    return best >= 0
+
+
+@_inlined
+def _node_of(J, N, A, j, x):
+    """The x-th node of a job that runs; a flat pool keeps no list."""
+    return 0 if len(N) == 1 else A[J[j].offset + x]
+
+
+@_inlined
+def _is_on(J, N, A, j, node):
+    for x in range(J[j].num_nodes):
+        if _node_of(J, N, A, j, x) == node:
+            return True
+    return False
+
+
+@_inlined
+def _largest(N, use_extra):
+    """The most that one open node has free (and to spare for jobs that outlast the shadow time)."""
+    most = 0
+    for x in range(len(N)):
+        if N[x].open:
+            has = min(N[x].free, N[x].extra) if use_extra else N[x].free
+            most = max(most, has)
+    return most
+
+
+@_inlined
+def _release_then(J, N, A, n, r, j, whole):
+    """Give a running job's PEs back in `then`; how many more nodes fit job j by that."""
+    more = 0
+    for y in range(J[r].num_nodes):
+        x = _node_of(J, N, A, r, y)
+        more -= _fits(N, N[x].then, J[j].model, J[j].pes, whole, x, False)
+        N[x].then += J[r].pes
+        more += _fits(N, N[x].then, J[j].model, J[j].pes, whole, x, False)
+    return more
+
+
+@_compiled
+def _find_shadow(J, N, A, R, n):
+    """When the head can begin by the estimates, and what is free then beyond it."""
+    j = n[HEAD]
+    num = 0
+    whole = n[WHOLE_NODES] and J[j].num_nodes > 1
+    for x in range(len(N)):
+        N[x].then = N[x].free
+        num += _fits(N, N[x].then, J[j].model, J[j].pes, whole, x, False)
+    n[SHADOW] = NEVER
+    x = 0
+    while x < n[NUM_RUNNING]:
+        until = R[x] >> JOB_BITS
+        while x < n[NUM_RUNNING] and R[x] >> JOB_BITS == until:
+            num += _release_then(J, N, A, n, R[x] & JOB_MASK, j, whole)
+            x += 1
+        if num >= J[j].num_nodes and _choose(J, N, n, j, True, False):
+            n[SHADOW] = until
+            for y in range(J[j].num_nodes):
+                N[N[y].pick].then -= J[j].pes
+            break
+    for x in range(len(N)):
+        N[x].extra = N[x].then
+    n[SHADOW_KNOWN] = 1
+    n[MAX_EXTRA] = _largest(N, True)
+
+
+# ---- starting and ending
+
+
+@_inlined
+def _start(J, N, A, R, H, U, L, C, n, j, now):
+    """Begin job j on the picked nodes."""
+    pes = J[j].pes
+    for y in range(J[j].num_nodes):
+        x = N[y].pick
+        N[x].free -= pes
+        if len(N) > 1:
+            A[J[j].offset + y] = x
+    n[NUM_FREE] -= J[j].num_nodes * pes
+    n[SEQ] += 1
+    J[j].start, J[j].seq, J[j].stage = now, n[SEQ], RUNNING
+    estimate = _estimate(J, U, n, j)
+    _expect(J, R, n, j, now + estimate)
+    _push(H, n, now + J[j].run, END, n[SEQ], j)
+    if estimate < J[j].run:
+        _push(H, n, now + estimate, OVER, n[SEQ], j)
+    if len(L) > 0:
+        _count(J, L, C, j, 1, False)
+        _count(J, L, C, j, -1, True)
+    if J[j].user >= 0:
+        U[J[j].user].pes += J[j].num_nodes * pes
+
+
+@_inlined
+def _release(J, N, A, R, n, j):
+    """Its PEs are free again; those of a closed node are out of the machine."""
+    _unexpect(J, R, n, j)
+    for y in range(J[j].num_nodes):
+        x = _node_of(J, N, A, j, y)
+        N[x].free += J[j].pes
+        if N[x].open:
+            n[NUM_FREE] += J[j].pes
+        else:
+            n[CLOSED_BUSY] -= J[j].pes
+    J[j].stage = RELEASED
+
+
+@_inlined
+def _leave(J, U, L, C, j):
+    """It counts no longer."""
+    if len(L) > 0:
+        _count(J, L, C, j, -1, False)
+    if J[j].user >= 0:
+        U[J[j].user].pes -= J[j].num_nodes * J[j].pes
+
+
+@_inlined
+def _end(J, N, A, R, U, L, C, n, j, now):
+    if J[j].stage == RUNNING:
+        _release(J, N, A, R, n, j)
+    _leave(J, U, L, C, j)
+    J[j].stage, J[j].end = DONE, now
+    u = J[j].user
+    if u >= 0:
+        U[u].before = U[u].last
+        U[u].last = J[j].run
+    n[DIRTY] = 1
+
+
+@_compiled
+def _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, j, now, reason):
+    """Stop a running job and queue it again; what it has done is lost."""
+    _forget_events(H, n, j)
+    _release(J, N, A, R, n, j)
+    _leave(J, U, L, C, j)
+    T[LOST] += (now - J[j].start) * J[j].num_nodes * J[j].pes
+    J[j].num_restarts += 1
+    J[j].reason = reason
+    J[j].start = -1
+    if len(L) > 0:
+        _count(J, L, C, j, 1, True)
+    _enqueue(J, Q, B, n, j)
+    n[DIRTY] = 1
+
+
+@_inlined
+def _set_head(J, n, j):
+    enough = n[NUM_FREE] >= J[j].num_nodes * J[j].pes
+    J[j].reason = FRAGMENTED if enough else RESOURCES
+    n[IS_FRAGMENTED] = enough
+    n[HEAD] = j
+    n[SHADOW_KNOWN] = 0
+
+
+@_inlined
+def _try_first(J, N, A, R, H, U, L, C, n, j, now):
+    """Begin a job that nothing stands before."""
+    if n[NUM_FREE] < J[j].num_nodes * J[j].pes or not _choose(J, N, n, j, False, False):
+        return False
+    _start(J, N, A, R, H, U, L, C, n, j, now)
+    return True
+
+
+@_compiled
+def _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+    """Begin a job behind the head if that cannot delay the head; limits were looked at."""
+    if n[NUM_FREE] < J[j].num_nodes * J[j].pes:
+        return False
+    if not n[SHADOW_KNOWN]:
+        _find_shadow(J, N, A, R, n)
+    outlasts = now + _estimate(J, U, n, j) > n[SHADOW]
+    if outlasts and J[j].pes > n[MAX_EXTRA]:
+        J[j].reason = RESERVED
+        return False
+    if not _choose(J, N, n, j, False, outlasts):
+        J[j].reason = RESERVED if outlasts else FRAGMENTED
+        return False
+    if outlasts:
+        for y in range(J[j].num_nodes):
+            N[N[y].pick].extra -= J[j].pes
+    _start(J, N, A, R, H, U, L, C, n, j, now)
+    n[MAX_EXTRA] = _largest(N, True)
+    return True
+
+
+# ---- what happens
+
+
+@_compiled
+def _rate(J, U, P, W, n, j, now):
+    """The first priority of a job, by the usage as it was last counted."""
+    if n[ORDER] == MULTIFACTOR:
+        total, num_people = 0.0, 0
+        for u in range(len(U)):
+            total += U[u].usage
+            if U[u].usage > 0.0:
+                num_people += 1
+        _set_priority(J, U, P, W, n, j, now, total, max(1, num_people))
+
+
+@_inlined
+def _begin_now(J, N, A, R, H, U, L, V, C, n, j, now):
+    """Where since the last pass nothing but this job came, only it need be tried."""
+    head = n[HEAD]
+    if n[DIRTY] or n[BATCHED] or n[PREEMPT] or (head >= 0 and _is_before(J, j, head)):
+        n[DIRTY] = 1
+        return False
+    if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
+        J[j].reason = LIMIT
+        return False
+    if head >= 0:
+        J[j].reason = BEHIND
+        if n[BACKFILL] == NO_BACKFILL:
+            return False
+        return _try_behind(J, N, A, R, H, U, L, C, n, j, now)
+    if _try_first(J, N, A, R, H, U, L, C, n, j, now):
+        return True
+    _set_head(J, n, j)
+    return False
+
+
+@_inlined
+def _arrive(J, N, A, Q, B, R, H, U, L, V, C, G, P, W, n, j, now):
+    """A job is submitted: held at the gate, begun at once, or queued."""
+    if len(L) > 0:
+        if _is_held(J, L, V, C, n, j, True):
+            G[n[NUM_GATED]] = j
+            n[NUM_GATED] += 1
+            J[j].stage, J[j].reason = GATED, GATE
+            return
+        _count(J, L, C, j, 1, True)
+    _rate(J, U, P, W, n, j, now)
+    if not _begin_now(J, N, A, R, H, U, L, V, C, n, j, now):
+        _enqueue(J, Q, B, n, j)
+
+
+@_compiled
+def _open_gate(J, Q, B, U, L, V, C, G, P, W, n, now):
+    """Let in, in order, those whom the limits on queued jobs no longer hold."""
+    kept = 0
+    for x in range(n[NUM_GATED]):
+        j = G[x]
+        if _is_held(J, L, V, C, n, j, True):
+            G[kept] = j
+            kept += 1
+        else:
+            _count(J, L, C, j, 1, True)
+            _rate(J, U, P, W, n, j, now)
+            _enqueue(J, Q, B, n, j)
+            n[DIRTY] = 1
+    n[NUM_GATED] = kept
+
+
+@_compiled
+def _change(J, N, A, Q, B, R, H, U, L, C, T, n, node, kind, now):
+    """A node opens, takes no new jobs, or is lost with what runs on it."""
+    if kind == DOWN:
+        for x in range(n[NUM_RUNNING] - 1, -1, -1):
+            if _is_on(J, N, A, R[x] & JOB_MASK, node):
+                _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, R[x] & JOB_MASK, now, NODE_LOST)
+    opens = 1 if kind == UP else 0
+    if N[node].open != opens:
+        sign = 1 if opens else -1
+        N[node].open = opens
+        n[NUM_OPEN] += sign * N[node].size
+        n[NUM_FREE] += sign * N[node].free
+        n[CLOSED_BUSY] -= sign * (N[node].size - N[node].free)
+    n[DIRTY] = 1
+
+
+@_inlined
+def _over(J, R, n, j):
+    """A job outlives its estimate: it is now expected to take what it asked for."""
+    if J[j].stage == RUNNING:
+        _unexpect(J, R, n, j)
+        _expect(J, R, n, j, J[j].start + J[j].request)
+        n[DIRTY] = 1
+
+
+# ---- one pass over the queue
+
+
+@_compiled
+def _block_is_held(B, L, V, C, n, b):
+    """Whether all of a block belong to one person whom a limit on everything of theirs holds."""
+    u = B[b].user
+    if u < 0:
+        return False
+    for row in range(len(L)):
+        value = V[n[EPOCH_NOW], row]
+        if value < 0 or L[row].scope != USER or L[row].queue >= 0 or L[row].what == QUEUED_JOBS:
+            continue
+        if L[row].only >= 0 and L[row].only != u:
+            continue
+        more = B[b].pes if L[row].what == RUNNING_PES else 1
+        if C[L[row].base + u] + more > value:
+            return True
+    return False
+
+
+@_inlined
+def _is_too_long(n, estimate, pes, now):
+    """Whether it would outlast the shadow time and there is nothing to spare for it."""
+    return (
+        n[SHADOW_KNOWN] == 1
+        and n[ESTIMATES] == STATIC
+        and now + estimate > n[SHADOW]
+        and pes > n[MAX_EXTRA]
+    )
+
+
+@_compiled
+def _is_hopeless(Q, B, L, V, C, n, b, most, now):
+    """Whether no job of a block can begin behind the head."""
+    if B[b].stale:
+        _recount(Q, B, b)
+    return (
+        B[b].pes > most
+        or _is_too_long(n, B[b].estimate, B[b].pes, now)
+        or _block_is_held(B, L, V, C, n, b)
+    )
+
+
+@_compiled
+def _backfill(J, N, A, Q, B, R, H, U, L, V, C, n, at, now):
+    """Behind the head, in the queue's order."""
+    most = _largest(N, False)
+    while at != -1 and most > 0:
+        b, i = at // BLOCK, at % BLOCK
+        if i == B[b].first and _is_hopeless(Q, B, L, V, C, n, b, most, now):
+            at = _first_of(B, B[b].next)
+            continue
+        j, follower = Q[b, i].job, _follower(B, at)
+        if Q[b, i].pes > most or _is_too_long(n, Q[b, i].estimate, Q[b, i].pes, now):
+            pass
+        elif len(L) > 0 and _is_held(J, L, V, C, n, j, False):
+            J[j].reason = LIMIT
+        elif _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+            _dequeue(Q, B, n, at)
+            most = _largest(N, False)
+        at = follower
+
+
+@_inlined
+def _next_shortest(J, Q, B, L, V, C, n, at, last, most, now):
+    """Who has the shortest estimate, first in the queue's order, behind the last that was tried; or -1."""
+    best, shortest = -1, NEVER
+    past = J[last].estimate if last >= 0 else -1
+    while at != -1:
+        b, i = at // BLOCK, at % BLOCK
+        is_first = i == B[b].first
+        if is_first and (B[b].estimate >= shortest or _is_hopeless(Q, B, L, V, C, n, b, most, now)):
+            at = _first_of(B, B[b].next)
+            continue
+        at = _follower(B, at)
+        j, pes, estimate = Q[b, i].job, Q[b, i].pes, Q[b, i].estimate
+        if estimate >= shortest or estimate < past or pes > most:
+            continue
+        if _is_too_long(n, estimate, pes, now):
+            continue
+        if estimate > past or _is_before(J, last, j):
+            best, shortest = j, estimate
+    return best
+
+
+@_compiled
+def _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, now):
+    """Behind the head, by estimate; equals in the queue's order."""
+    most, last = _largest(N, False), -1
+    while most > 0:
+        behind = _follower(B, _find(J, Q, B, n, n[HEAD]))
+        j = _next_shortest(J, Q, B, L, V, C, n, behind, last, most, now)
+        if j == -1:
+            break
+        last = j
+        if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
+            J[j].reason = LIMIT
+        elif _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+            _dequeue(Q, B, n, _find(J, Q, B, n, j))
+            most = _largest(N, False)
+
+
+@_inlined
+def _candidates(J, N, A, Q, B, R, U, L, V, C, K, n, at, now):
+    """Who could begin behind the head, the shortest on top; room only shrinks during a pass."""
+    most = _largest(N, False)
+    num = 0
+    while at != -1 and most > 0:
+        b, i = at // BLOCK, at % BLOCK
+        if i == B[b].first and _is_hopeless(Q, B, L, V, C, n, b, most, now):
+            at = _first_of(B, B[b].next)
+            continue
+        at = _follower(B, at)
+        j = Q[b, i].job
+        if Q[b, i].pes > most or J[j].num_nodes * J[j].pes > n[NUM_FREE]:
+            continue
+        if not n[SHADOW_KNOWN]:
+            _find_shadow(J, N, A, R, n)
+        estimate = _estimate(J, U, n, j)
+        if now + estimate > n[SHADOW] and J[j].pes > n[MAX_EXTRA]:
+            J[j].reason = RESERVED
+            continue
+        K[num].key, K[num].job, K[num].place = estimate, j, num
+        num += 1
+    _heapify(K, num)
+    return num
+
+
+@_compiled
+def _backfill_candidates(J, N, A, Q, B, R, H, U, L, V, C, K, n, at, now):
+    """As _backfill_shortest, where estimates move and so cannot be looked up in the queue."""
+    num = _candidates(J, N, A, Q, B, R, U, L, V, C, K, n, at, now)
+    while num > 0 and n[NUM_FREE] > 0:
+        j = _pop(K, num)
+        num -= 1
+        if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
+            J[j].reason = LIMIT
+        elif _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+            _dequeue(Q, B, n, _find(J, Q, B, n, j))
+
+
+@_compiled
+def _stop_those(J, N, A, Q, B, R, H, U, L, C, K, T, n, first, end, j, now):
+    """Put back, of the victims in K, those on the picked nodes."""
+    for x in range(len(N)):
+        N[x].num_fit = 0
+    for y in range(J[j].num_nodes):
+        N[N[y].pick].num_fit = 1
+    for x in range(first, end):
+        v = K[x].job
+        taken = 0
+        for y in range(J[v].num_nodes):
+            taken += N[_node_of(J, N, A, v, y)].num_fit
+        if taken > 0:
+            _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, v, now, PREEMPTED)
+
+
+@_compiled
+def _make_room(J, N, A, Q, B, R, H, U, L, C, P, K, T, n, j, now):
+    """Stop jobs of low queues, the latest first, until job j fits; only those on the nodes it takes."""
+    if J[j].queue < 0 or P[J[j].queue].low:
+        return False
+    num = 0
+    for x in range(n[NUM_RUNNING]):
+        r = R[x] & JOB_MASK
+        if J[r].queue >= 0 and P[J[r].queue].low:
+            K[num].key, K[num].job, K[num].place = -J[r].seq, r, num
+            num += 1
+    for x in range(len(N)):
+        N[x].then = N[x].free
+    _heapify(K, num)
+    for left in range(num, 0, -1):
+        v = _pop(K, left)
+        for y in range(J[v].num_nodes):
+            N[_node_of(J, N, A, v, y)].then += J[v].pes
+        if _choose(J, N, n, j, True, False):
+            _stop_those(J, N, A, Q, B, R, H, U, L, C, K, T, n, left - 1, num, j, now)
+            return True
+    return False
+
+
+@_compiled
+def _pass(J, N, A, Q, B, R, H, U, L, V, C, P, K, T, n, now):
+    """Begin what may begin now."""
+    n[HEAD], n[IS_FRAGMENTED] = -1, 0
+    at = _first_of(B, n[FIRST])
+    while at != -1:
+        b, i = at // BLOCK, at % BLOCK
+        if i == B[b].first and _block_is_held(B, L, V, C, n, b):
+            at = _first_of(B, B[b].next)
+            continue
+        j, follower = Q[b, i].job, _follower(B, at)
+        if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
+            J[j].reason = LIMIT
+            at = follower
+        elif _try_first(J, N, A, R, H, U, L, C, n, j, now):
+            _dequeue(Q, B, n, at)
+            at = follower
+        elif n[PREEMPT] and _make_room(J, N, A, Q, B, R, H, U, L, C, P, K, T, n, j, now):
+            at = _first_of(B, n[FIRST])
+        else:
+            _set_head(J, n, j)
+            break
+    if at != -1 and n[BACKFILL] == IN_ORDER:
+        _backfill(J, N, A, Q, B, R, H, U, L, V, C, n, _follower(B, at), now)
+    elif at != -1 and n[BACKFILL] == SHORTEST and n[ESTIMATES] == STATIC:
+        _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, now)
+    elif at != -1 and n[BACKFILL] == SHORTEST:
+        _backfill_candidates(J, N, A, Q, B, R, H, U, L, V, C, K, n, _follower(B, at), now)
+    n[DIRTY] = 0
+
+
+# ---- the whole
+
+
+@_inlined
+def _add_time(T, n, passed):
+    T[CAPACITY] += passed * (n[NUM_OPEN] + n[CLOSED_BUSY])
+    T[BUSY] += passed * (n[NUM_OPEN] - n[NUM_FREE] + n[CLOSED_BUSY])
+    if n[NUM_QUEUED] > 0:
+        T[IDLE_WAITING] += passed * n[NUM_FREE]
+    if n[HEAD] >= 0 and n[IS_FRAGMENTED]:
+        T[FRAGMENT] += passed * n[NUM_FREE]
+
+
+@_inlined
+def _next_event(J, H, X, S, n):
+    """The key of what comes next; NEVER where all is over, or what waits can never begin."""
+    at = J[n[NUM_ARRIVED]].submit * 8 + SUBMIT if n[NUM_ARRIVED] < len(J) else NEVER
+    if n[HEAP] > 0:
+        at = min(at, H[0].key)
+    if at == NEVER and n[NUM_QUEUED] + n[NUM_GATED] == 0:
+        return NEVER
+    if n[NUM_CHANGED] < len(X):
+        at = min(at, X[n[NUM_CHANGED]].time * 8 + CHANGE)
+    if n[EPOCH_NOW] + 1 < len(S):
+        at = min(at, S[n[EPOCH_NOW] + 1] * 8 + EPOCH)
+    return at
+
+
+@_inlined
+def _happen(J, N, A, X, Q, B, R, H, U, L, V, C, G, P, W, T, n, rank, now):
+    """Let the next event of a rank happen."""
+    if rank == SUBMIT:
+        _arrive(J, N, A, Q, B, R, H, U, L, V, C, G, P, W, n, n[NUM_ARRIVED], now)
+        n[NUM_ARRIVED] += 1
+    elif rank == CHANGE:
+        x = n[NUM_CHANGED]
+        _change(J, N, A, Q, B, R, H, U, L, C, T, n, X[x].node, X[x].kind, now)
+        n[NUM_CHANGED] += 1
+    elif rank == EPOCH:
+        n[EPOCH_NOW] += 1
+        n[DIRTY] = 1
+    else:
+        j = H[0].job
+        _remove_event(H, n, 0)
+        if rank == OVER:
+            _over(J, R, n, j)
+        else:
+            _end(J, N, A, R, U, L, C, n, j, now)
+
+
+@_compiled
+def _play(J, N, A, X, Q, B, R, H, U, L, S, V, C, G, P, W, K, T, n):
+    """From the first submission to the last end. X: changes of nodes; S: since when each row of V holds."""
+    now = J[0].submit if len(J) else 0
+    at = _next_event(J, H, X, S, n)
+    while at < NEVER:
+        rank = at & 7
+        _add_time(T, n, (at >> 3) - now)
+        now = at >> 3
+        T[EVENTS] += 1
+        while rank != OVER and n[NUM_RUNNING] > 0 and R[0] >> JOB_BITS <= now:
+            _release(J, N, A, R, n, R[0] & JOB_MASK)
+            n[DIRTY] = 1
+        _happen(J, N, A, X, Q, B, R, H, U, L, V, C, G, P, W, T, n, rank, now)
+        at = _next_event(J, H, X, S, n)
+        if rank == OVER or (n[BATCHED] and at >> 3 == now):
+            continue
+        if n[NUM_GATED] > 0:
+            _open_gate(J, Q, B, U, L, V, C, G, P, W, n, now)
+        if n[ORDER] == MULTIFACTOR and now - n[LAST_PRIORITY] >= W[PERIOD]:
+            _reprioritise(J, Q, B, U, P, W, K, n, now)
+            n[DIRTY] = 1
+        if n[DIRTY]:
+            _pass(J, N, A, Q, B, R, H, U, L, V, C, P, K, T, n, now)
+        at = _next_event(J, H, X, S, n)
+
+
+def run(
+    jobs: Any,
+    nodes: Any,
+    changes: Any,
+    rules: dict[str, int],
+    limits: tuple[Any, Any, Any, int],
+    queues: Any,
+    weights: dict[str, float],
+    num_users: int,
+) -> tuple[Any, Any]:
+    """Play the log; fills the jobs' start, end, reason and restarts. Gives the nodes they got, and totals."""
+    num, num_running = len(jobs), int(min(len(jobs), nodes["size"].sum())) + 1
+    rows, since, values, num_counters = limits
+    num_blocks = num // (BLOCK // 2) + 4
+    n = np.zeros(NUM_SCALARS, np.int64)
+    n[: len(RULES)] = [rules[name] for name in RULES]
+    n[[FIRST, TAIL, HEAD]] = -1
+    n[NUM_SPARE] = num_blocks
+    n[NUM_OPEN] = n[NUM_FREE] = nodes["size"][nodes["open"] == 1].sum()
+    n[LAST_PRIORITY] = jobs["submit"][0] if num else 0
+    bounds = np.empty(num_blocks, _BOUNDS)
+    bounds["spare"] = np.arange(num_blocks)
+    people = np.zeros(num_users, _PERSON)
+    people["last"] = people["before"] = -1
+    nodes["free"] = nodes["size"]
+    num_places = int(jobs["num_nodes"].sum()) if len(nodes) > 1 else 0
+    got = np.full(num_places, -1, np.int32)
+    totals = np.zeros(len(TOTALS))
+    needs_candidates = n[BACKFILL] == SHORTEST or n[ORDER] == MULTIFACTOR or n[PREEMPT]
+    _play(
+        jobs,
+        nodes,
+        got,
+        changes,
+        np.empty((num_blocks, BLOCK), _ENTRY),
+        bounds,
+        np.empty(num_running, np.int64),
+        np.empty(2 * num_running + 2, _EVENT),
+        people,
+        rows,
+        since,
+        values,
+        np.zeros(num_counters, np.int64),
+        np.empty(num if num_counters else 0, np.int32),
+        queues,
+        np.array([weights[name] for name in WEIGHTS], np.float64),
+        np.empty(num if needs_candidates else 0, _CANDIDATE),
+        totals,
+        n,
+    )
+    return got, totals

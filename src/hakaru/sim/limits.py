@@ -1,0 +1,104 @@
+"""Limits on what people may run or queue at once, and how the kernel is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from hakaru.errors import HakaruError
+from hakaru.registry import hint
+from hakaru.sim import _queueing as kernel
+
+if TYPE_CHECKING:
+    from hakaru.sim.workload import Workload
+
+SCOPES = ("all", "user", "account", "queue")
+WHAT = ("running-jobs", "running-gpus", "queued-jobs")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """At most `value` of `what` for each user, account or queue, or for all together.
+
+    `queue` counts only the jobs of one queue; `only` holds for one person, account or queue;
+    `hours` (from, to) for a part of the day on the site's clock, past midnight where from > to.
+    """
+
+    scope: Literal["all", "user", "account", "queue"]
+    what: Literal["running-jobs", "running-gpus", "queued-jobs"]
+    value: int
+    queue: str | None = None
+    only: str | None = None
+    hours: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.scope not in SCOPES or self.what not in WHAT or self.value < 0:
+            raise HakaruError(
+                f"limit {self}: scope is one of {', '.join(SCOPES)}, what one of {', '.join(WHAT)}, "
+                "and value is not negative"
+            )
+        if self.hours and not all(0 <= hour <= 24 for hour in self.hours):
+            raise HakaruError(f"limit {self}: hours go from 0 to 24")
+
+
+def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any, Any, Any, int]:
+    """The kernel's rows, since when each set of values holds, the values, and how many are counted."""
+    rows = np.zeros(len(limits), kernel.LIMITS)
+    sizes = {"all": 1} | {name: len(workload.names[name]) for name in SCOPES[1:]}
+    num_counters = 0
+    for row, limit in zip(rows, limits, strict=True):
+        row["scope"] = SCOPES.index(limit.scope)
+        row["what"] = WHAT.index(limit.what)
+        row["queue"] = _code(workload, "queue", limit.queue)
+        row["only"] = _code(workload, limit.scope, limit.only)
+        row["base"] = num_counters
+        num_counters += sizes[limit.scope]
+    since = _moments(limits, workload, zone)
+    values = np.array(
+        [[_value(limit, moment, zone) for limit in limits] for moment in since], np.int64
+    )
+    values = values.reshape(len(since), len(limits))
+    return rows, np.array(since, np.int64), values, num_counters
+
+
+def _code(workload: Workload, kind: str, name: str | None) -> int:
+    if name is None:
+        return -1
+    names = workload.names.get(kind, ())
+    if name not in names:
+        raise HakaruError(
+            f"a limit names the {kind} {name!r}, which no job has; {hint(name, names)}"
+        )
+    return names.index(name)
+
+
+def _moments(limits: Sequence[Limit], workload: Workload, zone: str) -> list[int]:
+    """When values may change: the hours' bounds on every day of the log and a month beyond it."""
+    hours = {hour % 24 for limit in limits if limit.hours for hour in limit.hours}
+    if not hours or not len(workload):
+        return [-(2**50)]
+    clock = ZoneInfo(zone)
+    first = datetime.fromtimestamp(int(workload.submit[0]), clock).replace(
+        minute=0, second=0, microsecond=0
+    )
+    num_days = int(workload.submit[-1] - workload.submit[0]) // 86400 + 32
+    days = [first.replace(hour=0) + timedelta(days=day) for day in range(num_days)]
+    bounds = sorted(int(day.replace(hour=hour).timestamp()) for day in days for hour in hours)
+    return [-(2**50), *(moment for moment in bounds if moment > workload.submit[0])]
+
+
+def _value(limit: Limit, moment: int, zone: str) -> int:
+    """The value that holds from a moment on; -1 for none. The first moment stands for the log's begin."""
+    if limit.hours is None:
+        return limit.value
+    if moment < 0:
+        return -1
+    hour = datetime.fromtimestamp(moment, ZoneInfo(zone)).hour
+    begin, end = limit.hours
+    inside = begin <= hour < end if begin <= end else hour >= begin or hour < end
+    return limit.value if inside else -1

@@ -1,0 +1,18 @@
+"""Slurm's multifactor priority with EASY-like backfilling."""
+
+from hakaru.sim.policies._base import Weights, policy
+
+MULTIFACTOR = policy(
+    "multifactor",
+    title="Slurm's multifactor priority (age, size, fair share, queue) with EASY backfilling",
+    cites="Slurm, Multifactor Priority Plugin",
+    backfill="easy",
+    weights=Weights(age=1000, fair_share=1000),
+)
+PREEMPTING = policy(
+    "preempting",
+    title="EASY backfilling where jobs of low queues are stopped and queued again for others",
+    cites="Slurm, Preemption",
+    backfill="easy",
+    preempts=True,
+)

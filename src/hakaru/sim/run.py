@@ -1,0 +1,169 @@
+"""Play a workload on a machine under a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hakaru.errors import HakaruError
+from hakaru.sim.limits import Limit, rows_of
+from hakaru.sim.schedule import Schedule
+
+if TYPE_CHECKING:
+    from hakaru.sim.machine import Machine
+    from hakaru.sim.policies import Policy
+    from hakaru.sim.workload import Estimator, Workload
+
+PACKING = ("best-fit", "spread")
+LOCALITY = ("anywhere", "preferred", "required")
+KINDS = ("up", "drain", "down")
+SCANS = ("queue-order", "shortest-first")
+MOST_JOBS = 2**28
+
+
+@dataclass(frozen=True)
+class Options:
+    """What holds beside the policy.
+
+    `events`: one pass of the scheduler after every event (as pyss does), or one after all of a second.
+    `low_queues` yield to others under a policy that preempts; `zone` is the clock of limits by hour.
+    """
+
+    limits: Sequence[Limit] = ()
+    estimates: Estimator | None = None  # else the request
+    events: Literal["one-by-one", "batched"] = "one-by-one"
+    low_queues: Sequence[str] = ()
+    zone: str = "UTC"
+
+
+def simulate(
+    workload: Workload, machine: Machine, policy: Policy, options: Options | None = None
+) -> Schedule:
+    """When each job would have begun; jobs that can never fit are left out and counted."""
+    options = options or Options()
+    fitting = _fitting(workload, machine)
+    if policy.backfill == "conservative":
+        raise HakaruError("conservative backfilling is not there yet")
+    return _queue(fitting, machine, policy, options)
+
+
+def _fitting(workload: Workload, machine: Machine) -> Workload:
+    """Without the jobs that are larger than the machine, or ask for nodes it does not have."""
+    if len(workload) >= MOST_JOBS:
+        raise HakaruError(f"at most {MOST_JOBS:,} jobs can be simulated at once")
+    pes, num_nodes = _shape(workload, machine)
+    sizes, models = machine.sizes, machine.codes(workload.names)
+    fits = np.zeros(len(workload), bool)
+    for model in np.unique(np.append(workload.model, -1)):
+        asked = (workload.model == model) | (model == -1 and not _has_models(machine))
+        mine = np.sort(sizes if model < 0 or not _has_models(machine) else sizes[models == model])
+        enough = len(mine) - np.searchsorted(mine, pes[asked])
+        fits[asked] = enough >= num_nodes[asked]
+    return workload.take(fits, "larger than the machine")
+
+
+def _has_models(machine: Machine) -> bool:
+    return any(group.model for group in machine.groups)
+
+
+def _shape(workload: Workload, machine: Machine) -> tuple[Any, Any]:
+    """PEs on each node, and nodes; a job that fits on no node is spread over as many as it needs."""
+    if machine.is_flat:
+        return workload.pes, np.ones(len(workload), np.int64)
+    largest = int(machine.sizes.max())
+    num_nodes = np.maximum(workload.num_nodes, -(-workload.pes // largest))
+    return -(-workload.pes // num_nodes), num_nodes
+
+
+def _queue(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Schedule:
+    from hakaru.sim import _queueing as kernel
+
+    jobs = np.zeros(len(workload), kernel.JOB)
+    pes, num_nodes = _shape(workload, machine)
+    has_models = _has_models(machine)
+    keys = policy.order(workload) if policy.order else np.arange(len(workload))
+    estimate = workload.request if options.estimates is None else options.estimates(workload)
+    columns = {
+        "submit": workload.submit,
+        "run": workload.run,
+        "request": workload.request,
+        "estimate": np.maximum(estimate, 0),
+        "key": keys,
+        "start": -1,
+        "end": -1,
+        "offset": np.cumsum(num_nodes) - num_nodes,
+        "num_nodes": num_nodes,
+        "pes": pes,
+        "model": workload.model if has_models else -1,
+        "user": workload.user,
+        "account": workload.account,
+        "queue": workload.queue,
+    }
+    for name, values in columns.items():
+        jobs[name] = values
+    weights = policy.weights
+    got, totals = kernel.run(
+        jobs,
+        _nodes(machine, workload),
+        _changes(machine),
+        _rules(machine, policy, options),
+        rows_of(options.limits, workload, options.zone),
+        _queues(workload, policy, options),
+        {name: getattr(weights, name, 1.0) for name in kernel.WEIGHTS},
+        len(workload.names["user"]),
+    )
+    return Schedule.of(workload, machine, policy.id, jobs, got, totals)
+
+
+def _nodes(machine: Machine, workload: Workload) -> Any:
+    from hakaru.sim import _queueing as kernel
+
+    nodes = np.zeros(machine.num_nodes, kernel.NODE)
+    nodes["size"] = machine.sizes
+    nodes["model"] = machine.codes(workload.names)
+    nodes["switch"] = machine.switches
+    nodes["open"] = 1
+    nodes["open"][list(machine.closed)] = 0
+    return nodes
+
+
+def _changes(machine: Machine) -> Any:
+    from hakaru.sim import _queueing as kernel
+
+    ordered = sorted(machine.changes, key=lambda change: change.time)
+    changes = np.zeros(len(ordered), kernel.CHANGES)
+    changes["time"] = [change.time for change in ordered]
+    changes["node"] = [change.node for change in ordered]
+    changes["kind"] = [KINDS.index(change.kind) for change in ordered]
+    return changes
+
+
+def _rules(machine: Machine, policy: Policy, options: Options) -> dict[str, int]:
+    placement = machine.placement
+    return {
+        "backfill": 0 if policy.backfill == "none" else 1 + SCANS.index(policy.scan),
+        "estimates": int(policy.predictor == "last-two"),
+        "order": int(policy.weights is not None),
+        "packing": PACKING.index(placement.packing),
+        "whole_nodes": int(placement.whole_nodes),
+        "locality": LOCALITY.index(placement.locality),
+        "batched": int(options.events == "batched"),
+        "preempt": int(policy.preempts),
+    }
+
+
+def _queues(workload: Workload, policy: Policy, options: Options) -> Any:
+    from hakaru.sim import _queueing as kernel
+
+    names = workload.names["queue"]
+    unknown = [name for name in options.low_queues if name not in names]
+    if unknown:
+        raise HakaruError(f"low queue {unknown[0]!r}: no job has it; there are {', '.join(names)}")
+    points = policy.weights.queue if policy.weights else {}
+    queues = np.zeros(len(names), kernel.POINTS)
+    queues["points"] = [points.get(name, 0.0) for name in names]
+    queues["low"] = [name in options.low_queues for name in names]
+    return queues

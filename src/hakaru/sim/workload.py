@@ -1,0 +1,198 @@
+"""The jobs of one cluster as the simulator sees them: whole seconds, codes, in order of submission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    Ints = np.ndarray[Any, np.dtype[np.int64]]
+
+# What a table of jobs must hold (canonical columns, and num_pes and span_nodes as analyses derive them),
+# and in which order, so that jobs submitted in one second keep the log's order.
+COLUMNS = (
+    "cluster", "job_id", "user", "account", "queue", "gpu_model", "num_pes", "span_nodes",
+    "requested_s", "submitted_at", "started_at", "run_s", "wait_s", "state",
+)  # fmt: skip
+ORDER = "submitted_at, length(job_id), job_id"
+
+Estimator = Callable[["Workload"], "Ints"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One entry a job in every array. A code of -1 stands for an unknown user, account, queue or model.
+
+    `table` holds the same jobs as rows; `left_out` says how many could not be simulated, by reason, and
+    `notes` what was assumed. `request` is never below `run`: a job is killed at what it asked for.
+    """
+
+    table: pa.Table
+    submit: Ints
+    run: Ints
+    request: Ints
+    pes: Ints  # all of a job's
+    num_nodes: Ints
+    user: Ints
+    account: Ints
+    queue: Ints
+    model: Ints
+    names: Mapping[str, tuple[str, ...]]  # of users, accounts, queues and models, by code
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.submit)
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Workload:
+        """The jobs of one cluster that ran; ordered by `ORDER`."""
+        _check(table)
+        values = {
+            name: _numbers(table, name)
+            for name in ("num_pes", "span_nodes", "requested_s", "run_s")
+        }
+        submit = _seconds(table, "submitted_at")
+        reasons = {
+            "no submission time": np.isnan(submit),
+            "no run time (never started, or still running)": np.isnan(values["run_s"]),
+            "a negative run time": values["run_s"] < 0,
+            "no size": ~(values["num_pes"] >= 1),
+        }
+        keep = np.ones(len(submit), bool)
+        left_out = {}
+        for reason, applies in reasons.items():
+            left_out[reason] = int((keep & applies).sum())
+            keep &= ~applies
+        return cls._kept(table, keep, submit, values, {r: n for r, n in left_out.items() if n})
+
+    @classmethod
+    def _kept(
+        cls,
+        table: pa.Table,
+        keep: Any,
+        submit: Any,
+        values: Mapping[str, Any],
+        left_out: dict[str, int],
+    ) -> Workload:
+        import pyarrow as pa
+
+        table = table.filter(pa.array(keep))
+        run = np.round(values["run_s"][keep]).astype(np.int64)
+        asked = values["requested_s"][keep]
+        unknown = ~(asked >= 0)
+        request = np.where(unknown, run, np.round(np.nan_to_num(asked))).astype(np.int64)
+        longer = int((run > request).sum())
+        notes = {
+            "ask for no time: taken to know their run time": int(unknown.sum()),
+            "ran longer than they asked: ended at what they asked for": longer,
+            "run for no time at all": int((run == 0).sum()),
+            "have no user: no limit of a user holds them": int(table["user"].null_count),
+        }
+        codes, names = _codes(table)
+        return cls(
+            table,
+            np.floor(submit[keep]).astype(np.int64),
+            np.minimum(run, request),
+            request,
+            values["num_pes"][keep].astype(np.int64),
+            np.maximum(np.nan_to_num(values["span_nodes"][keep], nan=1), 1).astype(np.int64),
+            codes["user"],
+            codes["account"],
+            codes["queue"],
+            codes["gpu_model"],
+            names,
+            left_out,
+            {note: number for note, number in notes.items() if number},
+        )
+
+    def take(self, keep: Any, reason: str | None = None) -> Workload:
+        """Only these jobs; `reason` says why the others are left out."""
+        import pyarrow as pa
+
+        names = (
+            "submit",
+            "run",
+            "request",
+            "pes",
+            "num_nodes",
+            "user",
+            "account",
+            "queue",
+            "model",
+        )
+        arrays = {name: getattr(self, name)[keep] for name in names}
+        table = self.table.filter(pa.array(keep)) if keep.dtype == bool else self.table.take(keep)
+        gone = int(len(self) - (keep.sum() if keep.dtype == bool else len(keep)))
+        left_out = dict(self.left_out) | ({reason: gone} if reason and gone else {})
+        return replace(self, table=table, **arrays, left_out=left_out)
+
+
+def estimates_of(text: str) -> Estimator:
+    """What `--estimates` means: `request`, `perfect`, or the request times a number as `scaled:2`."""
+    if text == "request":
+        return lambda workload: workload.request
+    if text == "perfect":
+        return lambda workload: workload.run
+    kind, _, factor = text.partition(":")
+    if kind == "scaled" and _is_positive(factor):
+        return lambda workload: np.maximum(1, np.round(workload.request * float(factor))).astype(
+            np.int64
+        )
+    raise HakaruError(
+        f"--estimates {text!r} is not known: use request, perfect, or scaled:FACTOR, e.g. scaled:2"
+    )
+
+
+def _is_positive(text: str) -> bool:
+    try:
+        return 0 < float(text) < 1e6
+    except ValueError:
+        return False
+
+
+def _check(table: pa.Table) -> None:
+    missing = [name for name in COLUMNS if name not in table.column_names]
+    if missing:
+        raise HakaruError(f"a table of jobs to simulate lacks the columns {', '.join(missing)}")
+    clusters = table["cluster"].unique().to_pylist()
+    if len(clusters) > 1:
+        raise HakaruError(
+            f"one cluster is simulated at a time, found {', '.join(map(str, clusters))}: "
+            "choose with --cluster NAME"
+        )
+
+
+def _numbers(table: pa.Table, name: str) -> Any:
+    import pyarrow as pa
+
+    return np.array(table[name].cast(pa.float64()).to_numpy(zero_copy_only=False), float)
+
+
+def _seconds(table: pa.Table, name: str) -> Any:
+    import pyarrow as pa
+
+    stamps = (
+        table[name].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).cast(pa.float64(), safe=False)
+    )
+    return np.array(stamps.to_numpy(zero_copy_only=False), float) / 1e6
+
+
+def _codes(table: pa.Table) -> tuple[dict[str, Ints], dict[str, tuple[str, ...]]]:
+    """Codes by order of appearance for each kind of name."""
+    import pyarrow as pa
+
+    codes, names = {}, {}
+    for name in ("user", "account", "queue", "gpu_model"):
+        encoded = table[name].cast(pa.string()).combine_chunks().dictionary_encode()
+        numbers = encoded.indices.cast(pa.int64()).fill_null(-1)
+        codes[name] = np.array(numbers.to_numpy(zero_copy_only=False), np.int64)
+        names[name] = tuple(encoded.dictionary.to_pylist())
+    return codes, names
