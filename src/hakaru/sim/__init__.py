@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hakaru.sim.limits import Limit
 from hakaru.sim.machine import Change, Group, Machine, Placement
+from hakaru.sim.metrics import measure, measure_by, why_waited
 from hakaru.sim.policies import POLICIES, Policy, Weights
 from hakaru.sim.run import Options, simulate
 from hakaru.sim.schedule import REASONS, Schedule
@@ -25,5 +26,8 @@ __all__ = [
     "Weights",
     "Workload",
     "estimates_of",
+    "measure",
+    "measure_by",
     "simulate",
+    "why_waited",
 ]

@@ -57,6 +57,12 @@ class Schedule:
         """Seconds from submission to start; meaningless where a job never began."""
         return self.start - self.workload.submit
 
+    @property
+    def why(self) -> Any:
+        """The code of what held a job last; one that waited and was never looked at was behind others."""
+        held = np.where(self.reason == 0, REASONS.index("behind others"), self.reason)
+        return np.where((self.start >= 0) & (self.wait == 0), 0, held)
+
     def nodes_of(self, job: int) -> list[int]:
         at = self.offset[job]
         return (
@@ -77,7 +83,7 @@ class Schedule:
             "wait_s": pa.array(self.wait.astype(float), mask=~began),
             "run_s": pa.array((self.end - self.start).astype(float), mask=~began),
             "why_waited": pa.DictionaryArray.from_arrays(
-                pa.array(np.where(began & (self.wait == 0), 0, self.reason), pa.int8()),
+                pa.array(self.why, pa.int8()),
                 pa.array(REASONS),
             ).cast(pa.string()),
         }
