@@ -12,7 +12,6 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
-from hakaru.sim import _queueing as kernel
 
 if TYPE_CHECKING:
     from hakaru.sim.workload import Workload
@@ -48,6 +47,8 @@ class Limit:
 
 def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any, Any, Any, int]:
     """The kernel's rows, since when each set of values holds, the values, and how many are counted."""
+    from hakaru.sim import _queueing as kernel
+
     rows = np.zeros(len(limits), kernel.LIMITS)
     sizes = {"all": 1} | {name: len(workload.names[name]) for name in SCOPES[1:]}
     num_counters = 0
