@@ -1,0 +1,91 @@
+"""How machines, limits and outages are written in one line, on the command line and in scenarios."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+
+from hakaru.errors import HakaruError
+from hakaru.registry import hint
+from hakaru.sim.limits import SCOPES, WHAT, Limit
+from hakaru.sim.machine import Change, Group, Kind
+
+NODES = re.compile(r"(?P<count>\d+)x(?P<size>\d+)(?::(?P<model>.+))?", re.IGNORECASE)
+LIMIT = re.compile(
+    r"(?P<scope>[a-z]+)(?:=(?P<only>.+))?:(?P<what>[a-z-]+)=(?P<value>[^,]*)(?P<rest>(?:,.*)?)"
+)
+HOURS = re.compile(r"(\d{1,2})-(\d{1,2})")
+OUTAGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?@(?P<begin>.+?)\.\.(?P<end>.+)")
+LIMIT_FORM = (
+    "write SCOPE[=NAME]:WHAT=NUMBER[,queue=QUEUE][,hours=FROM-TO], e.g. user:running-gpus=16, "
+    "queue=short:running-jobs=50 or user:running-jobs=4,queue=long,hours=9-18"
+)
+
+
+def parse_nodes(text: str) -> Group:
+    """`4x8`: four nodes of eight; `4x8:a100` for jobs that ask for the model, or for none."""
+    found = NODES.fullmatch(text.strip())
+    if not found or int(found["count"]) < 1 or int(found["size"]) < 1:
+        raise HakaruError(
+            f"nodes {text!r}: write COUNTxSIZE[:MODEL], e.g. 38x8 for 38 nodes of 8, or 4x8:a100"
+        )
+    return Group(int(found["count"]), int(found["size"]), found["model"])
+
+
+def parse_limit(text: str) -> Limit:
+    """`user:running-gpus=16`: so many at once for each user; see LIMIT_FORM for the rest."""
+    found = LIMIT.fullmatch(text.strip())
+    if not found:
+        raise HakaruError(f"limit {text!r} cannot be read: {LIMIT_FORM}")
+    for word, known in (("scope", SCOPES), ("what", WHAT)):
+        if found[word] not in known:
+            raise HakaruError(
+                f"limit {text!r}: there is no {word} {found[word]!r}; {hint(found[word], known)}"
+            )
+    if not found["value"].isdigit():
+        raise HakaruError(
+            f"limit {text!r}: {found['what']} is a whole number, found {found['value']!r}"
+        )
+    more = _more(text, [part for part in found["rest"].split(",") if part])
+    scope, what = cast(Any, found["scope"]), cast(Any, found["what"])
+    return Limit(scope, what, int(found["value"]), only=found["only"], **more)
+
+
+def write_limit(limit: Limit) -> str:
+    """The text that `parse_limit` reads."""
+    only = f"={limit.only}" if limit.only is not None else ""
+    queue = f",queue={limit.queue}" if limit.queue is not None else ""
+    hours = f",hours={limit.hours[0]}-{limit.hours[1]}" if limit.hours else ""
+    return f"{limit.scope}{only}:{limit.what}={limit.value}{queue}{hours}"
+
+
+def parse_outage(text: str, kind: Kind, zone: str) -> list[Change]:
+    """`3@2018-04-01..2018-04-03T12:00`: node 3 (or 0-3), from when until when on the site's clock."""
+    from hakaru.engine.where import parse_moment
+
+    found = OUTAGE.fullmatch(text.strip())
+    if not found:
+        raise HakaruError(
+            f"{text!r}: write NODE@FROM..TO or FIRST-LAST@FROM..TO with nodes counted from 0, "
+            "e.g. 0-3@2018-04-01..2018-04-02T12:00"
+        )
+    first, last = int(found["first"]), int(found["last"] or found["first"])
+    begin, end = (int(parse_moment(found[w], zone).timestamp()) for w in ("begin", "end"))
+    if last < first or end <= begin:
+        raise HakaruError(f"{text!r}: it ends before it begins")
+    nodes = range(first, last + 1)
+    return [*(Change(begin, n, kind) for n in nodes), *(Change(end, n, "up") for n in nodes)]
+
+
+def _more(text: str, parts: Sequence[str]) -> dict[str, Any]:
+    more: dict[str, Any] = {}
+    for part in parts:
+        name, _, value = part.partition("=")
+        if name == "queue" and value:
+            more["queue"] = value
+        elif name == "hours" and (hours := HOURS.fullmatch(value)):
+            more["hours"] = (int(hours[1]), int(hours[2]))
+        else:
+            raise HakaruError(f"limit {text!r}: {part!r} cannot be read: {LIMIT_FORM}")
+    return more
