@@ -124,6 +124,20 @@ def groups_of(workload: Workload, by: str, zone: str = "UTC") -> tuple[Any, Sequ
     raise HakaruError(f"cannot measure by {by!r}; {hint(by, BY)}")
 
 
+def month_bounds(workload: Workload, zone: str = "UTC") -> tuple[list[float], list[str]]:
+    """When the months of submission begin on the site's clock and the last one ends, and their names."""
+    if not len(workload):
+        return [], []
+    clock = ZoneInfo(zone)
+    first, last = (
+        datetime.fromtimestamp(int(moment), clock)
+        for moment in (workload.submit.min(), workload.submit.max())
+    )
+    numbers = range(first.year * 12 + first.month - 1, last.year * 12 + last.month + 1)
+    begins = [datetime(n // 12, n % 12 + 1, 1, tzinfo=clock).timestamp() for n in numbers]
+    return begins, [f"{n // 12}-{n % 12 + 1:02}" for n in numbers[:-1]]
+
+
 def _named(codes: Any, names: Sequence[str]) -> tuple[Any, Sequence[str]]:
     """The groups that have jobs, by name; the unknown last."""
     order = sorted(range(len(names)), key=lambda code: names[code])
@@ -157,17 +171,7 @@ def _classes(workload: Workload) -> Any:
 
 
 def _months(workload: Workload, zone: str) -> tuple[Any, Sequence[str]]:
-    """Months of submission on the site's clock."""
-    if not len(workload):
-        return workload.submit, []
-    clock = ZoneInfo(zone)
-    first, last = (
-        datetime.fromtimestamp(int(moment), clock)
-        for moment in (workload.submit.min(), workload.submit.max())
-    )
-    numbers = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
-    begins = [datetime(n // 12, n % 12 + 1, 1, tzinfo=clock).timestamp() for n in numbers]
-    names = [f"{n // 12}-{n % 12 + 1:02}" for n in numbers]
+    begins, names = month_bounds(workload, zone)
     return np.searchsorted(begins, workload.submit, side="right") - 1, names
 
 

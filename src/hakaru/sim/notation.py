@@ -9,7 +9,7 @@ from typing import Any, cast
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
 from hakaru.sim.limits import SCOPES, WHAT, Limit
-from hakaru.sim.machine import Change, Group, Kind
+from hakaru.sim.machine import Change, Group, Kind, Machine
 
 NODES = re.compile(r"(?P<count>\d+)x(?P<size>\d+)(?::(?P<model>.+))?", re.IGNORECASE)
 LIMIT = re.compile(
@@ -31,6 +31,22 @@ def parse_nodes(text: str) -> Group:
             f"nodes {text!r}: write COUNTxSIZE[:MODEL], e.g. 38x8 for 38 nodes of 8, or 4x8:a100"
         )
     return Group(int(found["count"]), int(found["size"]), found["model"])
+
+
+def write_machine(machine: Machine, unit: str) -> str:
+    """The machine in words, e.g. `38 nodes x 8 = 304 GPUs`."""
+    name = "GPUs" if unit == "gpu" else "processors"
+    if machine.is_flat:
+        return f"{machine.num_pes:,} {name} in one pool"
+    groups = [
+        f"{group.count:,} nodes x {group.size:,}" + (f" {group.model}" if group.model else "")
+        for group in machine.groups
+    ]
+    placed, switch = machine.placement, machine.switch_size
+    more = f", {placed.packing}" if placed.packing != "best-fit" else ""
+    more += f", {switch} nodes a switch (locality {placed.locality})" if switch else ""
+    more += ", as many as there were at the time" if machine.closed or machine.changes else ""
+    return f"{' + '.join(groups)} = {machine.num_pes:,} {name}{more}"
 
 
 def parse_limit(text: str) -> Limit:
