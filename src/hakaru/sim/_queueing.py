@@ -45,6 +45,7 @@ BLOCK = 64
 JOB_BITS = 28  # a running job is kept as its estimated end and, below that, its number
 JOB_MASK = 2**JOB_BITS - 1
 POINT = 2.0**20  # priorities are compared as integers of this fineness
+YIELDING = 2.0**30  # points that a job of a low queue stands back where others may stop it
 
 JOB = np.dtype(
     [
@@ -115,7 +116,15 @@ _BOUNDS = np.dtype(
 )
 _EVENT = np.dtype([("key", np.int64), ("seq", np.int64), ("job", np.int64)], align=True)
 _PERSON = np.dtype(
-    [("last", np.int64), ("before", np.int64), ("usage", np.float64), ("pes", np.int64)], align=True
+    [
+        ("last", np.int64),  # run time of the last job that ended
+        ("before", np.int64),  # and of the one before it
+        ("usage", np.float64),  # as it was last counted
+        ("fresh", np.float64),  # what was used since
+        ("pes", np.int64),  # in use
+        ("since", np.int64),  # and not yet counted from here on
+    ],
+    align=True,
 )
 _CANDIDATE = np.dtype([("key", np.int64), ("job", np.int32), ("place", np.int32)], align=True)
 
@@ -498,7 +507,17 @@ def _set_priority(J, U, P, W, n, j, now, total, num_people):
         points += W[FAIR_SHARE] * 2.0**-share
     if J[j].queue >= 0:
         points += P[J[j].queue].points
+        if n[PREEMPT] and P[J[j].queue].low:
+            points -= YIELDING
     J[j].key = -np.int64(points * POINT)
+
+
+@_inlined
+def _use(U, u, more, now):
+    """Person u uses so many PEs more from now on; what they used until now is counted."""
+    U[u].fresh += U[u].pes * (now - U[u].since)
+    U[u].since = now
+    U[u].pes += more
 
 
 @_inlined
@@ -508,7 +527,9 @@ def _add_usage(U, W, n, now):
     decay = 2.0 ** (-passed / W[HALF_LIFE])
     total, num_people = 0.0, 0
     for u in range(len(U)):
-        U[u].usage = U[u].usage * decay + U[u].pes * passed
+        _use(U, u, 0, now)
+        U[u].usage = U[u].usage * decay + U[u].fresh
+        U[u].fresh = 0.0
         total += U[u].usage
         if U[u].usage > 0.0:
             num_people += 1
@@ -725,7 +746,7 @@ def _find_shadow(J, N, A, R, n):
         if num >= J[j].num_nodes and _choose(J, N, n, j, True, False):
             n[SHADOW] = until
             for y in range(J[j].num_nodes):
-                N[N[y].pick].then -= J[j].pes
+                N[N[y].pick].then -= N[N[y].pick].then if whole else J[j].pes
             break
     for x in range(len(N)):
         N[x].extra = N[x].then
@@ -757,7 +778,7 @@ def _start(J, N, A, R, H, U, L, C, n, j, now):
         _count(J, L, C, j, 1, False)
         _count(J, L, C, j, -1, True)
     if J[j].user >= 0:
-        U[J[j].user].pes += J[j].num_nodes * pes
+        _use(U, J[j].user, J[j].num_nodes * pes, now)
 
 
 @_inlined
@@ -775,19 +796,19 @@ def _release(J, N, A, R, n, j):
 
 
 @_inlined
-def _leave(J, U, L, C, j):
+def _leave(J, U, L, C, j, now):
     """It counts no longer."""
     if len(L) > 0:
         _count(J, L, C, j, -1, False)
     if J[j].user >= 0:
-        U[J[j].user].pes -= J[j].num_nodes * J[j].pes
+        _use(U, J[j].user, -J[j].num_nodes * J[j].pes, now)
 
 
 @_inlined
 def _end(J, N, A, R, U, L, C, n, j, now):
     if J[j].stage == RUNNING:
         _release(J, N, A, R, n, j)
-    _leave(J, U, L, C, j)
+    _leave(J, U, L, C, j, now)
     J[j].stage, J[j].end = DONE, now
     u = J[j].user
     if u >= 0:
@@ -801,7 +822,7 @@ def _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, j, now, reason):
     """Stop a running job and queue it again; what it has done is lost."""
     _forget_events(H, n, j)
     _release(J, N, A, R, n, j)
-    _leave(J, U, L, C, j)
+    _leave(J, U, L, C, j, now)
     T[LOST] += (now - J[j].start) * J[j].num_nodes * J[j].pes
     J[j].num_restarts += 1
     J[j].reason = reason
@@ -868,17 +889,23 @@ def _rate(J, U, P, W, n, j, now):
 
 
 @_inlined
-def _begin_now(J, N, A, R, H, U, L, V, C, n, j, now):
+def _is_due(W, n, now):
+    """Whether priorities are to be counted anew."""
+    return n[ORDER] == MULTIFACTOR and now - n[LAST_PRIORITY] >= W[PERIOD]
+
+
+@_inlined
+def _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
     """Where since the last pass nothing but this job came, only it need be tried."""
     head = n[HEAD]
-    if n[DIRTY] or n[BATCHED] or n[PREEMPT] or (head >= 0 and _is_before(J, j, head)):
+    overtakes = head >= 0 and _is_before(J, j, head)
+    if overtakes or n[DIRTY] or n[BATCHED] or n[PREEMPT] or _is_due(W, n, now):
         n[DIRTY] = 1
         return False
     if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
         J[j].reason = LIMIT
         return False
     if head >= 0:
-        J[j].reason = BEHIND
         if n[BACKFILL] == NO_BACKFILL:
             return False
         return _try_behind(J, N, A, R, H, U, L, C, n, j, now)
@@ -899,7 +926,8 @@ def _arrive(J, N, A, Q, B, R, H, U, L, V, C, G, P, W, n, j, now):
             return
         _count(J, L, C, j, 1, True)
     _rate(J, U, P, W, n, j, now)
-    if not _begin_now(J, N, A, R, H, U, L, V, C, n, j, now):
+    if not _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
+        J[j].reason = max(J[j].reason, BEHIND)
         _enqueue(J, Q, B, n, j)
 
 
@@ -1216,23 +1244,25 @@ def _play(J, N, A, X, Q, B, R, H, U, L, S, V, C, G, P, W, K, T, n):
     at = _next_event(J, H, X, S, n)
     while at < NEVER:
         rank = at & 7
-        _add_time(T, n, (at >> 3) - now)
-        now = at >> 3
+        _add_time(T, n, max(0, (at >> 3) - now))
+        now = max(now, at >> 3)  # a node may change before the first submission
         T[EVENTS] += 1
         while rank != OVER and n[NUM_RUNNING] > 0 and R[0] >> JOB_BITS <= now:
             _release(J, N, A, R, n, R[0] & JOB_MASK)
             n[DIRTY] = 1
         _happen(J, N, A, X, Q, B, R, H, U, L, V, C, G, P, W, T, n, rank, now)
         at = _next_event(J, H, X, S, n)
-        if rank == OVER or (n[BATCHED] and at >> 3 == now):
+        if rank == OVER or (n[BATCHED] and at >> 3 <= now):
             continue
         if n[NUM_GATED] > 0:
             _open_gate(J, Q, B, U, L, V, C, G, P, W, n, now)
-        if n[ORDER] == MULTIFACTOR and now - n[LAST_PRIORITY] >= W[PERIOD]:
+        if _is_due(W, n, now):
             _reprioritise(J, Q, B, U, P, W, K, n, now)
             n[DIRTY] = 1
-        if n[DIRTY]:
+        while n[DIRTY]:
             _pass(J, N, A, Q, B, R, H, U, L, V, C, P, K, T, n, now)
+            if n[NUM_GATED] > 0:  # who began is queued no longer
+                _open_gate(J, Q, B, U, L, V, C, G, P, W, n, now)
         at = _next_event(J, H, X, S, n)
 
 
@@ -1273,7 +1303,8 @@ def run(
         np.empty((num_blocks, BLOCK), _ENTRY),
         bounds,
         np.empty(num_running, np.int64),
-        np.empty(2 * num_running + 2, _EVENT),
+        # Not by the machine's size: jobs of no length that begin in one second all end after it.
+        np.empty(2 * num + 2, _EVENT),
         people,
         rows,
         since,

@@ -60,8 +60,10 @@ def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any
         row["base"] = num_counters
         num_counters += sizes[limit.scope]
     since = _moments(limits, workload, zone)
+    # The first moment is long ago: until the next one, what held when the log began.
+    moments = [int(workload.submit[0]) if len(workload) else 0, *since[1:]]
     values = np.array(
-        [[_value(limit, moment, zone) for limit in limits] for moment in since], np.int64
+        [[_value(limit, moment, zone) for limit in limits] for moment in moments], np.int64
     )
     values = values.reshape(len(since), len(limits))
     return rows, np.array(since, np.int64), values, num_counters
@@ -79,7 +81,7 @@ def _code(workload: Workload, kind: str, name: str | None) -> int:
 
 
 def _moments(limits: Sequence[Limit], workload: Workload, zone: str) -> list[int]:
-    """When values may change: the hours' bounds on every day of the log and a month beyond it."""
+    """When values may change: the hours' bounds on every day of the log and ten years of backlog."""
     hours = {hour % 24 for limit in limits if limit.hours for hour in limit.hours}
     if not hours or not len(workload):
         return [-(2**50)]
@@ -87,18 +89,16 @@ def _moments(limits: Sequence[Limit], workload: Workload, zone: str) -> list[int
     first = datetime.fromtimestamp(int(workload.submit[0]), clock).replace(
         minute=0, second=0, microsecond=0
     )
-    num_days = int(workload.submit[-1] - workload.submit[0]) // 86400 + 32
+    num_days = int(workload.submit[-1] - workload.submit[0]) // 86400 + 3660
     days = [first.replace(hour=0) + timedelta(days=day) for day in range(num_days)]
     bounds = sorted(int(day.replace(hour=hour).timestamp()) for day in days for hour in hours)
     return [-(2**50), *(moment for moment in bounds if moment > workload.submit[0])]
 
 
 def _value(limit: Limit, moment: int, zone: str) -> int:
-    """The value that holds from a moment on; -1 for none. The first moment stands for the log's begin."""
+    """The value that holds from a moment on; -1 for none."""
     if limit.hours is None:
         return limit.value
-    if moment < 0:
-        return -1
     hour = datetime.fromtimestamp(moment, ZoneInfo(zone)).hour
     begin, end = limit.hours
     inside = begin <= hour < end if begin <= end else hour >= begin or hour < end

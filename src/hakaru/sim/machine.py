@@ -19,7 +19,8 @@ Kind = Literal["up", "drain", "down"]
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes of one kind; `model` is what a job may ask for (none: any job may run there)."""
+    """Nodes of one kind; `model` is what a job may ask for (none: only jobs that ask for none run there,
+    unless no group has a model)."""
 
     count: int
     size: int  # PEs in a node
@@ -37,8 +38,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where jobs go: the fullest node that fits or the emptiest, whole nodes for jobs of several,
-    and whether such a job should or must stay under one switch."""
+    """Where jobs go: the fullest node that fits or the emptiest (of equals the first), jobs of several
+    nodes only to nodes wholly free, and whether such a job should or must stay under one switch: the one
+    with the fewest fitting nodes that are enough; else, if it only should, those with the most first."""
 
     packing: Literal["best-fit", "spread"] = "best-fit"
     whole_nodes: bool = True

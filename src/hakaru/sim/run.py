@@ -11,6 +11,7 @@ import numpy as np
 from hakaru.errors import HakaruError
 from hakaru.sim.limits import Limit, rows_of
 from hakaru.sim.schedule import Schedule
+from hakaru.sim.workload import LONGEST_S
 
 if TYPE_CHECKING:
     from hakaru.sim.machine import Machine
@@ -46,7 +47,7 @@ def simulate(
     options = options or Options()
     fitting = _fitting(workload, machine)
     if policy.backfill == "conservative":
-        raise HakaruError("conservative backfilling is not there yet")
+        return _plan(fitting, machine, policy, options)
     return _queue(fitting, machine, policy, options)
 
 
@@ -62,7 +63,11 @@ def _fitting(workload: Workload, machine: Machine) -> Workload:
         mine = np.sort(sizes if model < 0 or not _has_models(machine) else sizes[models == model])
         enough = len(mine) - np.searchsorted(mine, pes[asked])
         fits[asked] = enough >= num_nodes[asked]
-    return workload.take(fits, "larger than the machine")
+    near = np.ones(len(workload), bool)
+    if machine.placement.locality == "required":
+        near = num_nodes <= np.bincount(machine.switches).max()
+    kept = workload.take(fits, "larger than the machine")
+    return kept if near.all() else kept.take(near[fits], "more nodes than lie under one switch")
 
 
 def _has_models(machine: Machine) -> bool:
@@ -81,29 +86,7 @@ def _shape(workload: Workload, machine: Machine) -> tuple[Any, Any]:
 def _queue(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Schedule:
     from hakaru.sim import _queueing as kernel
 
-    jobs = np.zeros(len(workload), kernel.JOB)
-    pes, num_nodes = _shape(workload, machine)
-    has_models = _has_models(machine)
-    keys = policy.order(workload) if policy.order else np.arange(len(workload))
-    estimate = workload.request if options.estimates is None else options.estimates(workload)
-    columns = {
-        "submit": workload.submit,
-        "run": workload.run,
-        "request": workload.request,
-        "estimate": np.maximum(estimate, 0),
-        "key": keys,
-        "start": -1,
-        "end": -1,
-        "offset": np.cumsum(num_nodes) - num_nodes,
-        "num_nodes": num_nodes,
-        "pes": pes,
-        "model": workload.model if has_models else -1,
-        "user": workload.user,
-        "account": workload.account,
-        "queue": workload.queue,
-    }
-    for name, values in columns.items():
-        jobs[name] = values
+    jobs = _jobs(workload, machine, policy, options)
     weights = policy.weights
     got, totals = kernel.run(
         jobs,
@@ -116,6 +99,63 @@ def _queue(workload: Workload, machine: Machine, policy: Policy, options: Option
         len(workload.names["user"]),
     )
     return Schedule.of(workload, machine, policy.id, jobs, got, totals)
+
+
+def _plan(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Schedule:
+    from hakaru.sim import _conservative as kernel
+
+    refused = {
+        "limits": bool(options.limits),
+        "an order other than that of submission": bool(policy.order or policy.weights),
+        "estimates that move": policy.predictor != "given",
+        "preemption": policy.preempts,
+    }
+    for what in (what for what, is_asked in refused.items() if is_asked):
+        raise HakaruError(
+            f"policy {policy.id}: conservative backfilling gives each job its place on submission and "
+            f"knows no {what}; use an EASY policy, e.g. easy"
+        )
+    jobs = _jobs(workload, machine, policy, options)
+    rules = _rules(machine, policy, options) | {"depth": policy.depth or MOST_JOBS}
+    got, totals = kernel.run(jobs, _nodes(machine, workload), _changes(machine), rules)
+    return Schedule.of(workload, machine, policy.id, jobs, got, totals)
+
+
+def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Any:
+    from hakaru.sim import _queueing as kernel
+
+    jobs = np.zeros(len(workload), kernel.JOB)
+    pes, num_nodes = _shape(workload, machine)
+    has_models = _has_models(machine)
+    estimate = workload.request if options.estimates is None else options.estimates(workload)
+    columns = {
+        "submit": workload.submit,
+        "run": workload.run,
+        "request": workload.request,
+        "estimate": np.clip(estimate, 0, LONGEST_S),
+        "key": _keys(workload, policy, options),
+        "start": -1,
+        "end": -1,
+        "offset": np.cumsum(num_nodes) - num_nodes,
+        "num_nodes": num_nodes,
+        "pes": pes,
+        "model": workload.model if has_models else -1,
+        "user": workload.user,
+        "account": workload.account,
+        "queue": workload.queue,
+    }
+    for name, values in columns.items():
+        jobs[name] = values
+    return jobs
+
+
+def _keys(workload: Workload, policy: Policy, options: Options) -> Any:
+    """The policy's order; jobs of low queues behind all others where these may stop them."""
+    keys = policy.order(workload) if policy.order else np.arange(len(workload))
+    if not policy.preempts or not len(workload):
+        return keys
+    is_low = np.array([*(name in options.low_queues for name in workload.names["queue"]), False])
+    return keys + np.where(is_low[workload.queue], keys.max() - keys.min() + 1, 0)
 
 
 def _nodes(machine: Machine, workload: Workload) -> Any:

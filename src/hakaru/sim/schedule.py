@@ -64,12 +64,12 @@ class Schedule:
         return np.where((self.start >= 0) & (self.wait == 0), 0, held)
 
     def nodes_of(self, job: int) -> list[int]:
+        """On which it ran last; none on a flat pool."""
+        if self.machine.is_flat or self.start[job] < 0:
+            return []
         at = self.offset[job]
-        return (
-            [int(node) for node in self.node[at : at + self.num_nodes[job]]]
-            if len(self.node)
-            else []
-        )
+        # The kernels keep no list where there is but one node.
+        return [int(node) for node in self.node[at : at + self.num_nodes[job]]] or [0]
 
     def table(self) -> pa.Table:
         """The jobs as if they had run so: their times anew, and `why_waited`."""

@@ -22,6 +22,7 @@ COLUMNS = (
     "requested_s", "submitted_at", "started_at", "run_s", "wait_s", "state",
 )  # fmt: skip
 ORDER = "submitted_at, length(job_id), job_id"
+LONGEST_S = 2**33  # 272 years stand for "no limit": the kernels pack a time and a job into one word
 
 Estimator = Callable[["Workload"], "Ints"]
 
@@ -63,6 +64,7 @@ class Workload:
         reasons = {
             "no submission time": np.isnan(submit),
             "no run time (never started, or still running)": np.isnan(values["run_s"]),
+            "submitted before 1970": submit < 0,
             "a negative run time": values["run_s"] < 0,
             "no size": ~(values["num_pes"] >= 1),
         }
@@ -88,7 +90,8 @@ class Workload:
         run = np.round(values["run_s"][keep]).astype(np.int64)
         asked = values["requested_s"][keep]
         unknown = ~(asked >= 0)
-        request = np.where(unknown, run, np.round(np.nan_to_num(asked))).astype(np.int64)
+        asked = np.minimum(np.round(np.nan_to_num(asked)), LONGEST_S)
+        request = np.where(unknown, run, asked).astype(np.int64)
         longer = int((run > request).sum())
         notes = {
             "ask for no time: taken to know their run time": int(unknown.sum()),
