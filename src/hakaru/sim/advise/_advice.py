@@ -1,0 +1,178 @@
+"""Search the first weeks of a log, and judge what was found on the weeks after them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hakaru.errors import HakaruError
+from hakaru.sim.advise.case import Case, Constraints, Measured, Objective
+from hakaru.sim.advise.search import Effort, Search, Tell
+from hakaru.sim.advise.space import Point, Rule, Space
+from hakaru.sim.run import Options, simulate
+
+if TYPE_CHECKING:
+    from hakaru.sim.machine import Machine
+    from hakaru.sim.workload import Workload
+
+WEEK_S = 7 * 86400
+NUM_BEST = 5
+
+
+@dataclass(frozen=True)
+class Found:
+    """A point of the search, on the weeks that were searched and on those held out."""
+
+    point: Point
+    searched: Measured
+    held_out: Measured
+
+
+@dataclass(frozen=True)
+class Advice:
+    """`rule` is None where nothing beats the baseline; `why_not` says so."""
+
+    rule: Rule | None
+    point: Point
+    why_not: str | None
+    baseline: Found
+    advised: Found
+    best: Sequence[Found]
+    importance: Mapping[str, float]
+    without: Mapping[str, float]  # the objective if one setting stayed as it is
+    split: int
+    num_trials: int
+    num_allowed: int
+    num_searched: int  # jobs
+    num_held_out: int
+    seconds: float
+    space: Space
+    left_out: Mapping[str, int]
+
+    @property
+    def gain(self) -> float:
+        """By which part the objective gets better on the weeks held out; negative: worse."""
+        before, after = self.baseline.held_out.value, self.advised.held_out.value
+        return (before - after) / abs(before) if before else 0.0
+
+
+def advise(
+    workload: Workload,
+    machine: Machine,
+    baseline: Rule,
+    parts: Sequence[str],
+    objective: Objective,
+    constraints: Constraints | None = None,
+    effort: Effort | None = None,
+    options: Options | None = None,
+    tell: Tell | None = None,
+) -> Advice:
+    """The best settings that the search finds, with the evidence for or against them."""
+    begun, effort = time.monotonic(), effort or Effort()
+    options = replace(options or Options(), limits=baseline.limits)
+    whole = simulate(workload, machine, baseline.policy, options)
+    workload = whole.workload  # without what is larger than the machine
+    space = Space.of(workload, machine, baseline, parts)
+    split = split_at(workload, effort.searched)
+    first = workload.submit < split
+    keep = np.ones(len(workload), bool) if objective.of is None else objective.of(workload)
+    _check_jobs(keep, first, objective)
+    constraints = constraints or Constraints()
+    _check_names(workload, constraints)
+    searched = Case(workload.take(first), machine, options, objective, constraints, keep[first])
+    searched.set_baseline(baseline)
+    search = Search(space, searched, effort, tell)
+    search.run()
+    held_out = Case(workload, machine, options, objective, constraints, keep, ~first)
+    held_out.set_baseline(baseline, whole)
+    return _conclude(search, held_out, split, begun, dict(workload.left_out))
+
+
+def split_at(workload: Workload, part: float) -> int:
+    """The moment up to which jobs are searched: a whole number of weeks, or a part of a short log."""
+    if not 0 < part < 1:
+        raise HakaruError(f"the part of the log to search is between 0 and 1, found {part}")
+    if len(workload) < 2:
+        raise HakaruError(f"{len(workload)} jobs cannot be searched and judged: give a longer log")
+    first, last = int(workload.submit.min()), int(workload.submit.max())
+    num_weeks = (last - first) // WEEK_S + 1
+    if num_weeks < 4:
+        return first + round((last - first) * part)
+    return first + min(num_weeks - 1, max(1, round(num_weeks * part))) * WEEK_S
+
+
+def _check_jobs(keep: Any, first: Any, objective: Objective) -> None:
+    for part, weeks in (("searched", first), ("held out", ~first)):
+        if not (keep & weeks).any():
+            raise HakaruError(
+                f"no job of {objective.words} lies in the weeks {part}: "
+                "choose other jobs with --for, or another part with --search-part"
+            )
+
+
+def _check_names(workload: Workload, constraints: Constraints) -> None:
+    for kind in constraints.loses:
+        if not workload.names[kind]:
+            raise HakaruError(
+                f"the log knows no {kind}s, so that none can be kept from losing: leave out "
+                f"--no-{kind}-loses-more-than"
+            )
+
+
+def _conclude(
+    search: Search, held_out: Case, split: int, begun: float, left_out: Mapping[str, int]
+) -> Advice:
+    assert held_out.baseline is not None
+    space, searched_base = search.space, search.baseline
+    allowed = search.allowed()
+    point, best = allowed[0]
+    baseline = Found(space.now, searched_base, held_out.baseline)
+    with ThreadPoolExecutor(search.effort.threads) as pool:
+        if best.value < searched_base.value:
+            point = search.simplified(point, best, pool)
+        without = search.without(point, pool)
+        (best,) = search.measured([point], pool)
+        others = [each for each in allowed if each[1].value < searched_base.value][:NUM_BEST]
+        rules = [space.rule(each) for each in (point, *(other for other, _ in others))]
+        judged = list(pool.map(held_out.of, rules))
+    advised = Found(point, best, judged[0])
+    why_not = _why_not(baseline, advised)
+    return Advice(
+        rule=None if why_not else space.rule(point),
+        point=point,
+        why_not=why_not,
+        baseline=baseline,
+        advised=advised,
+        best=[Found(p, m, h) for (p, m), h in zip(others, judged[1:], strict=True)],
+        importance=search.importance,
+        without=without,
+        split=split,
+        num_trials=search.num_trials,
+        num_allowed=len(allowed),
+        num_searched=int((~held_out.counted).sum()),
+        num_held_out=int(held_out.counted.sum()),
+        seconds=time.monotonic() - begun,
+        space=space,
+        left_out=left_out,
+    )
+
+
+def _why_not(baseline: Found, advised: Found) -> str | None:
+    if not advised.searched.value < baseline.searched.value:
+        return "no setting that keeps what must be kept beats what you have on the weeks searched"
+    if not advised.held_out.value < baseline.held_out.value:
+        return (
+            "what was best on the weeks searched is no better than what you have on those held out"
+        )
+    if advised.held_out.broken:
+        broken = ", ".join(advised.held_out.broken)
+        told = "; ".join(f"{kind} {words}" for kind, words in advised.held_out.worst.items())
+        return f"on the weeks held out it breaks: {broken}" + (
+            f" (worst off: {told})" if told else ""
+        )
+    return None

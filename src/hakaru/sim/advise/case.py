@@ -1,0 +1,156 @@
+"""What a rule is judged by: an objective and constraints, measured against the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from hakaru.errors import HakaruError
+from hakaru.registry import hint
+from hakaru.sim.metrics import measure
+from hakaru.sim.run import Options, simulate
+
+if TYPE_CHECKING:
+    from hakaru.sim.advise.space import Rule
+    from hakaru.sim.machine import Machine
+    from hakaru.sim.schedule import Schedule
+    from hakaru.sim.workload import Workload
+
+METRICS = (
+    "mean_wait_s", "median_wait_s", "p95_wait_s", "p99_wait_s", "mean_bounded_slowdown",
+    "median_bounded_slowdown", "utilisation", "fragmentation", "idle_while_waiting", "gini_wait",
+    "worst_user_wait_s", "pe_hours_lost",
+)  # fmt: skip
+HIGHER_IS_BETTER = ("utilisation",)
+# A loss of less than a minute is none: ten per cent of a wait of seconds says nothing.
+NO_LOSS_S = 60.0
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A metric to lower (or raise) over the jobs that `of` chooses; all of them without it."""
+
+    metric: str
+    of: Callable[[Workload], Any] | None = None
+    words: str = "all jobs"
+
+    @property
+    def sign(self) -> int:
+        """What turns the metric into something to make small."""
+        return -1 if self.metric in HIGHER_IS_BETTER else 1
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What must hold beside: metrics that may get worse by a part only, and nobody who loses more.
+
+    `keep` maps metrics of all jobs to the part; `loses` maps account or user to the part that the mean wait
+    of any of them may grow by. That no job is left waiting for ever is always asked for.
+    """
+
+    keep: Mapping[str, float] = field(default_factory=dict)
+    loses: Mapping[Literal["account", "user"], float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a rule gives on some weeks. A constraint above 0 is broken; `worst` names who loses most."""
+
+    value: float
+    chosen: Mapping[str, float]
+    all_jobs: Mapping[str, float]
+    constraints: Mapping[str, float] = field(default_factory=dict)
+    worst: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        return tuple(name for name, value in self.constraints.items() if value > 0)
+
+
+def metric_of(name: str) -> str:
+    """`p95-wait` or `p95_wait_s` as `measure` calls it."""
+    known = {key.removesuffix("_s").replace("_", "-"): key for key in METRICS}
+    found = known.get(name.removesuffix("_s").replace("_", "-"))
+    if found is None:
+        raise HakaruError(f"there is no metric {name!r}; {hint(name, list(known))}")
+    return found
+
+
+class Case:
+    """A part of the log on which rules are measured, against the baseline on the same part."""
+
+    def __init__(
+        self, workload: Workload, machine: Machine, options: Options, objective: Objective,
+        constraints: Constraints, keep: Any, counted: Any = None,
+    ) -> None:  # fmt: skip
+        self.workload, self.machine, self.options = workload, machine, options
+        self.objective, self.constraints = objective, constraints
+        self.counted = np.ones(len(workload), bool) if counted is None else counted
+        self.keep = keep & self.counted
+        self.baseline: Measured | None = None
+        self.base_waits: dict[str, Any] = {}
+
+    def set_baseline(self, rule: Rule, schedule: Schedule | None = None) -> None:
+        schedule = schedule or self._play(rule)
+        self.base_waits = {kind: self._waits(schedule, kind) for kind in self.constraints.loses}
+        self.baseline = self._measure(schedule)
+        if math.isnan(self.baseline.value):
+            raise HakaruError(
+                f"{self.objective.metric} of {self.objective.words} is not known under what you have: "
+                "choose another metric or other jobs"
+            )
+
+    def of(self, rule: Rule) -> Measured:
+        return self._measure(self._play(rule))
+
+    def _play(self, rule: Rule) -> Schedule:
+        options = replace(self.options, limits=rule.limits)
+        return simulate(self.workload, self.machine, rule.policy, options)
+
+    def _measure(self, schedule: Schedule) -> Measured:
+        chosen = measure(schedule, self.keep)
+        all_jobs = measure(schedule, self.counted)
+        value = chosen[self.objective.metric] * self.objective.sign
+        if self.baseline is None:
+            return Measured(value, chosen, all_jobs)
+        constraints = {
+            f"keep {metric}": _worse(metric, self.baseline.all_jobs[metric], all_jobs[metric])
+            - most
+            for metric, most in self.constraints.keep.items()
+        }
+        worst: dict[str, str] = {}
+        for kind, most in self.constraints.loses.items():
+            constraints[f"no {kind} loses"], worst[kind] = self._loss(schedule, kind, most)
+        unstarted = all_jobs["num_unstarted"] - self.baseline.all_jobs["num_unstarted"]
+        return Measured(
+            value, chosen, all_jobs, {**constraints, "every job begins": unstarted}, worst
+        )
+
+    def _waits(self, schedule: Schedule, kind: str) -> Any:
+        """The mean wait of each account or user; nan without jobs."""
+        codes = getattr(schedule.workload, kind)
+        began = self.counted & (schedule.start >= 0) & (codes >= 0)
+        size = len(schedule.workload.names[kind])
+        num_jobs = np.bincount(codes[began], minlength=size)
+        waits = np.bincount(codes[began], weights=schedule.wait[began], minlength=size)
+        return np.divide(waits, num_jobs, out=np.full(size, np.nan), where=num_jobs > 0)
+
+    def _loss(self, schedule: Schedule, kind: str, most: float) -> tuple[float, str]:
+        """By how many hours the worst off passes what may be lost, and who it is."""
+        before, after = self.base_waits[kind], self._waits(schedule, kind)
+        excess = np.nan_to_num(after - before * (1 + most) - NO_LOSS_S, nan=-np.inf)
+        at = int(excess.argmax())
+        words = f"{schedule.workload.names[kind][at]}: {before[at]:.0f} s to {after[at]:.0f} s"
+        return max(float(excess[at]), -1e9) / 3600, words
+
+
+def _worse(metric: str, before: float, after: float) -> float:
+    """By which part of what it was a metric gets worse; negative: better."""
+    if math.isnan(before) or math.isnan(after):
+        return 0.0
+    worse = before - after if metric in HIGHER_IS_BETTER else after - before
+    return worse / abs(before) if before else worse
