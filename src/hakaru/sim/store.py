@@ -52,9 +52,14 @@ def store(lake: Lake, schedule: Schedule, name: str, site: Site, label: str) -> 
     _refuse_other_clusters(lake, name)
     jobs = jobs_of(schedule, name)
     now = datetime.now(UTC)
-    row = {"ingest_id": uuid.uuid4().hex, "cluster": name, "source": SOURCE, "inputs": [label]}
+    row: dict[str, Any] = {
+        "ingest_id": uuid.uuid4().hex,
+        "cluster": name,
+        "source": SOURCE,
+        "inputs": [label],
+    }
     row |= {"synthetic": True, "started_at": now, "num_rejected": 0}
-    facts = {"cluster": name, "source": SOURCE, "file": "-", "said_at": now}
+    facts: dict[str, Any] = {"cluster": name, "source": SOURCE, "file": "-", "said_at": now}
     facts |= {"facts": json.dumps(facts_of(site, schedule.machine), sort_keys=True)}
     with lake.staging() as folder, closing(connect(EngineSettings(), str(folder))) as con:
         # first of all that it is made up, in case the run is killed
@@ -64,7 +69,7 @@ def store(lake: Lake, schedule: Schedule, name: str, site: Site, label: str) -> 
         lake.replace(con, JOBS, "simulated", f"(SELECT {quote(name)} AS cluster)", ("cluster",))
         counts = {"num_read": jobs.num_rows, "num_new": jobs.num_rows}
         lake.put_rows(con, INGESTS, [row | counts | {"ended_at": datetime.now(UTC)}])
-    return jobs.num_rows
+    return len(schedule.start)
 
 
 @contextmanager
