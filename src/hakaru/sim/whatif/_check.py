@@ -1,0 +1,109 @@
+"""Checks of a scenario's values; every problem is collected, so that a file is mended in one go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hakaru.errors import HakaruError
+from hakaru.registry import hint
+
+Parse = Callable[[Any], Any]
+
+
+class ScenarioError(HakaruError):
+    """A scenario names something that is not there, or holds a value that is not allowed."""
+
+
+class Checker:
+    def __init__(self) -> None:
+        self.problems: list[str] = []
+
+    def table(self, value: Any, where: str, keys: Mapping[str, Parse]) -> dict[str, Any]:
+        """The values of a table by key, each parsed; what is wrong is noted and left out."""
+        if not isinstance(value, Mapping):
+            self.problems.append(f"{where}: expected a table, found {value!r}")
+            return {}
+        return {
+            key: parsed
+            for key, item in value.items()
+            if self.is_known(key, keys, where)
+            and (parsed := self.value(item, f"{where}.{key}", keys[key])) is not None
+        }
+
+    def value(self, value: Any, where: str, parse: Parse) -> Any:
+        try:
+            return parse(value)
+        except (ValueError, HakaruError) as error:
+            self.problems.append(f"{where}: {error}")
+            return None
+
+    def is_known(self, key: str, keys: Mapping[str, Parse], where: str) -> bool:
+        if key not in keys:
+            self.problems.append(f"{where}.{key}: unknown key; known: {', '.join(keys)}")
+        return key in keys
+
+    def name(self, name: str, known: Sequence[str], where: str) -> None:
+        """A name that the log must hold."""
+        if name not in known:
+            self.problems.append(f"{where}: no job has {name!r}; {hint(name, known)}")
+
+    def done(self, where: str) -> None:
+        if self.problems:
+            listed = "\n".join(f"  {problem}" for problem in self.problems)
+            raise ScenarioError(
+                f"{where} has {len(self.problems)} problem(s):\n{listed}\n"
+                "`hakaru whatif --example` prints a scenario with every key."
+            )
+
+
+def whole(least: int) -> Parse:
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"expected a whole number of at least {least}, found {value!r}")
+        return value
+
+    return parse
+
+
+def number(least: float, most: float = math.inf, above: bool = False) -> Parse:
+    """A number from `least` (or above it) to `most`."""
+    says = f"{'above' if above else 'of at least'} {least:g}"
+    says += f" and at most {most:g}" if most < math.inf else ""
+
+    def parse(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"expected a number {says}, found {value!r}")
+        if not least <= value <= most or (above and value == least) or math.isinf(value):
+            raise ValueError(f"expected a number {says}, found {value!r}")
+        return float(value)
+
+    return parse
+
+
+def one_of(*known: str) -> Parse:
+    def parse(value: Any) -> str:
+        if value not in known:
+            raise ValueError(f"found {value!r}; {hint(str(value), known)}")
+        return str(value)
+
+    return parse
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, found {value!r}")
+    return value
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"expected a text, found {value!r}")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f'expected a list of names such as ["short"], found {value!r}')
+    return tuple(text(item) for item in value)

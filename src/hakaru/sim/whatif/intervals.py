@@ -1,0 +1,164 @@
+"""How sure a difference is: weeks of submission are drawn anew with replacement, the same for both runs.
+
+A block of a whole week keeps what belongs together (a day's rush, a user's campaign). Everything is summed
+by week once; a resample is then a row of how often each week was drawn, times those sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+WEEK_S = 7 * 86400
+LEAST_WEEKS = 4
+MAX_BINS = 2048
+LEVEL = 0.95
+CHUNK = 4_000_000  # numbers of a product of draws and sums that are held at a time
+
+Interval = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Weeks:
+    """The blocks, and how often each was drawn: a row a resample."""
+
+    first: int
+    count: int
+    draws: Any
+
+    @classmethod
+    def of(cls, submit: Any, seed: int, num_resamples: int) -> Weeks:
+        """The weeks from the first submission to the last; those without a job are drawn too."""
+        first = int(submit.min(initial=np.iinfo(np.int64).max)) if len(submit) else 0
+        count = int((submit.max() - first) // WEEK_S) + 1 if len(submit) else 0
+        chance = np.full(max(count, 1), 1 / max(count, 1))
+        draws = np.random.default_rng(seed).multinomial(count, chance, size=num_resamples)
+        return cls(first, count, draws.astype(float))
+
+    @property
+    def are_enough(self) -> bool:
+        return self.count >= LEAST_WEEKS
+
+    def of_jobs(self, submit: Any) -> Any:
+        """The week of each job; one that lies outside counts to the nearest."""
+        return np.clip((submit - self.first) // WEEK_S, 0, max(self.count - 1, 0))
+
+
+def mean_change(weeks: Weeks, before: Sample, after: Sample) -> Interval:
+    return interval(weeks, _means(weeks, after) - _means(weeks, before))
+
+
+def quantile_change(
+    weeks: Weeks, before: Sample, after: Sample, shares: Sequence[float]
+) -> list[Interval]:
+    """An interval a quantile, from counts by week and bin: exact where values are few, else to 1/2048."""
+    edges = _edges(before.values, after.values)
+    if not len(edges):
+        return [None] * len(shares)
+    drawn = [_quantiles(weeks, sample, edges, shares) for sample in (before, after)]
+    return [interval(weeks, drawn[1][:, at] - drawn[0][:, at]) for at in range(len(shares))]
+
+
+def ratio_change(weeks: Weeks, before: tuple[Any, Any], after: tuple[Any, Any]) -> Interval:
+    """Of a share such as utilisation; each run is its numerators and denominators by week."""
+    drawn = [_ratio(weeks.draws @ above, weeks.draws @ below) for above, below in (before, after)]
+    return interval(weeks, drawn[1] - drawn[0])
+
+
+def gini_change(weeks: Weeks, before: Sample, after: Sample) -> Interval:
+    """Of the inequality between users' means; `groups` are the users."""
+    return interval(weeks, _ginis(weeks, after) - _ginis(weeks, before))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A value and a week for each job, and a group where values are of groups."""
+
+    values: Any
+    week: Any
+    group: Any = None
+
+    def where(self, chosen: Any) -> Sample:
+        group = None if self.group is None else self.group[chosen]
+        return Sample(self.values[chosen], self.week[chosen], group)
+
+
+def interval(weeks: Weeks, drawn: Any) -> Interval:
+    """The middle 95 % of what was drawn; none where weeks are few or it is mostly unknown."""
+    known = drawn[~np.isnan(drawn)]
+    if not weeks.are_enough or len(known) < 0.9 * len(drawn):
+        return None
+    low, high = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
+def _means(weeks: Weeks, sample: Sample) -> Any:
+    sums = np.bincount(sample.week, weights=sample.values, minlength=weeks.count)
+    counts = np.bincount(sample.week, minlength=weeks.count)
+    return _ratio(weeks.draws @ sums, weeks.draws @ counts)
+
+
+def _ratio(above: Any, below: Any) -> Any:
+    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+
+
+def _edges(before: Any, after: Any) -> Any:
+    """Upper ends of bins that both runs share: every value, or so many that each holds as much."""
+    values = np.unique(np.concatenate([before, after]))
+    if len(values) <= MAX_BINS:
+        return values
+    pooled = np.sort(np.concatenate([before, after]))
+    places = np.linspace(0, len(pooled) - 1, MAX_BINS).astype(np.int64)
+    return np.unique(pooled[places])
+
+
+def _quantiles(weeks: Weeks, sample: Sample, edges: Any, shares: Sequence[float]) -> Any:
+    """A row a resample: the least value that so many of the jobs drawn do not exceed."""
+    bins = np.searchsorted(edges, sample.values)
+    cells = np.bincount(sample.week * len(edges) + bins, minlength=weeks.count * len(edges))
+    counts = cells.reshape(weeks.count, len(edges)).astype(float)
+    rows = max(1, CHUNK // len(edges))
+    return np.concatenate(
+        [
+            _in_bins(weeks.draws[at : at + rows] @ counts, edges, shares)
+            for at in range(0, len(weeks.draws), rows)
+        ]
+    )
+
+
+def _in_bins(counts: Any, edges: Any, shares: Sequence[float]) -> Any:
+    reached = np.cumsum(counts, axis=1)
+    total = reached[:, -1:]
+    found = np.stack([(reached < share * total).sum(axis=1) for share in shares], axis=1)
+    return np.where(total > 0, edges[np.minimum(found, len(edges) - 1)], np.nan)
+
+
+def _ginis(weeks: Weeks, sample: Sample) -> Any:
+    known = sample.where(sample.group >= 0)
+    num_users = int(known.group.max(initial=-1)) + 1
+    if not num_users:
+        return np.full(len(weeks.draws), np.nan)
+    cells = known.week * num_users + known.group
+    shape = (weeks.count, num_users)
+    sums = np.bincount(cells, weights=known.values, minlength=np.prod(shape)).reshape(shape)
+    counts = np.bincount(cells, minlength=np.prod(shape)).reshape(shape).astype(float)
+    rows = max(1, CHUNK // num_users)
+    drawn = [weeks.draws[at : at + rows] for at in range(0, len(weeks.draws), rows)]
+    return np.concatenate([_gini_rows(each @ sums, each @ counts) for each in drawn])
+
+
+def _gini_rows(sums: Any, counts: Any) -> Any:
+    """Gini of each row's means; users who were not drawn do not count."""
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.inf)
+    ordered = np.sort(means, axis=1)
+    there = np.isfinite(ordered)
+    num = there.sum(axis=1)
+    ordered = np.where(there, ordered, 0.0)
+    ranks = 2 * np.arange(1, ordered.shape[1] + 1) - num[:, None] - 1
+    total = ordered.sum(axis=1)
+    above = (ranks * ordered).sum(axis=1)
+    result = np.divide(above, num * total, out=np.zeros(len(total)), where=total > 0)
+    return np.where(num > 0, result, np.nan)

@@ -1,0 +1,121 @@
+"""What a scenario gives: each variant's metrics, how they differ from the baseline, and for whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hakaru.sim.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Change:
+    """A variant's value less the baseline's, with the interval that holds 95 % of the resampled weeks.
+
+    Without `low` and `high` it has no interval: there are too few weeks, or the metric has none.
+    """
+
+    before: float
+    after: float
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def change(self) -> float:
+        return self.after - self.before
+
+    @property
+    def relative(self) -> float | None:
+        return self.change / self.before if self.before else None
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval leaves zero out."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > 0 or self.high < 0
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("before", "after", "change", "relative", "low", "high", "is_sure")
+        return {name: _plain(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True)
+class GroupChange:
+    """What a variant is for one group of jobs, by what they are in the log."""
+
+    by: str
+    group: str
+    num_jobs: int
+    changes: Mapping[str, Change]  # mean_wait_s, median_wait_s, p95_wait_s
+
+    def as_dict(self) -> dict[str, Any]:
+        listed = {name: change.as_dict() for name, change in self.changes.items()}
+        return {"by": self.by, "group": self.group, "num_jobs": self.num_jobs, "changes": listed}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One run; `changes` and `groups` are empty for the baseline itself.
+
+    `waits` and `busy` are curves to draw: (seconds, share of jobs that waited no longer), and
+    (seconds since the epoch, mean busy PEs from then on).
+    """
+
+    name: str
+    metrics: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    groups: tuple[GroupChange, ...] = ()
+    waits: tuple[tuple[float, float], ...] = ()
+    busy: tuple[tuple[int, float], ...] = ()
+    schedule: Schedule | None = None  # the whole of it; not in `as_dict`
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "metrics": {name: _plain(value) for name, value in self.metrics.items()},
+            "changes": {name: change.as_dict() for name, change in self.changes.items()},
+            "groups": [group.as_dict() for group in self.groups],
+            "notes": list(self.notes),
+            "waits": [[_plain(x), _plain(y)] for x, y in self.waits],
+            "busy": [[int(x), _plain(y)] for x, y in self.busy],
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The baseline, the variants, and in words who gains and who loses."""
+
+    baseline: Variant
+    variants: tuple[Variant, ...]
+    sentences: tuple[str, ...]
+    notes: tuple[str, ...]
+    num_weeks: int
+    num_resamples: int
+    seed: int
+    unit: str = "gpu"
+    zone: str = "UTC"
+
+    @property
+    def runs(self) -> Sequence[Variant]:
+        return (self.baseline, *self.variants)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data that JSON can hold: what is not known is null."""
+        plain = ("num_weeks", "num_resamples", "seed", "unit", "zone")
+        return {
+            "baseline": self.baseline.as_dict(),
+            "variants": [variant.as_dict() for variant in self.variants],
+            "sentences": list(self.sentences),
+            "notes": list(self.notes),
+        } | {name: getattr(self, name) for name in plain}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    return float(value) if math.isfinite(value) else None

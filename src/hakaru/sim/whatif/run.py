@@ -1,0 +1,85 @@
+"""Play a scenario: the baseline and its variants side by side, then what differs and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hakaru.errors import HakaruError
+from hakaru.sim.whatif import compare, words
+from hakaru.sim.whatif.intervals import LEAST_WEEKS, Weeks
+from hakaru.sim.whatif.outcome import Outcome
+from hakaru.sim.whatif.runners import Progress, play_all
+from hakaru.sim.whatif.scenario import Scenario
+from hakaru.sim.whatif.variants import prepare
+
+if TYPE_CHECKING:
+    from hakaru.settings import Cluster
+    from hakaru.sim.workload import Workload
+
+
+def run(
+    scenario: Scenario,
+    workload: Workload,
+    cluster: Cluster | None = None,
+    *,
+    unit: str = "gpu",
+    name: str = "the cluster",
+    on: str = "local",
+    num_processes: int | None = None,
+    folder: Path | None = None,
+    slurm: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    known_error: str | None = None,
+) -> Outcome:
+    """`cluster` are the settings of the cluster called `name`, `known_error` says how far a replay is off.
+
+    `progress(done, total, name)` is called after each run. `on` is `local` (with so many processes; 1 plays
+    in this one) or `slurm`, which needs a `folder` that its nodes see and may take submitit's parameters.
+    """
+    if not len(workload):
+        raise HakaruError("there is no job to replay; " + _left_out(workload))
+    runs = prepare(scenario, workload, cluster, unit, name)
+    schedules = play_all(runs, on, num_processes, folder, progress, slurm)
+    weeks = Weeks.of(workload.submit, scenario.seed, scenario.num_resamples)
+    played = [compare.Run.of(schedule, weeks) for schedule in schedules]
+    groupings = compare.groupings_of(workload)
+    baseline, *variants = (
+        compare.variant_of(prepared, each, played[0] if number else None, weeks, groupings)
+        for number, (prepared, each) in enumerate(zip(runs, played, strict=True))
+    )
+    return Outcome(
+        baseline=baseline,
+        variants=tuple(variants),
+        sentences=tuple(words.sentences(baseline, variants, unit, known_error)),
+        notes=tuple(_notes(workload, weeks, scenario, unit)),
+        num_weeks=weeks.count,
+        num_resamples=scenario.num_resamples,
+        seed=scenario.seed,
+        unit=unit,
+        zone=cluster.zone if cluster else "UTC",
+    )
+
+
+def _notes(workload: Workload, weeks: Weeks, scenario: Scenario, unit: str) -> list[str]:
+    enough = (
+        f"Intervals hold 95 % of {scenario.num_resamples:,} resamples of the {weeks.count} weeks "
+        f"of submission (seed {scenario.seed}). They say how much the weeks differ, not how true "
+        "the replay is."
+        if weeks.are_enough
+        else f"The log has {weeks.count} weeks; intervals need {LEAST_WEEKS}, so nothing is claimed."
+    )
+    pes = f"{unit.upper()}-hours"
+    groups = (
+        f"Groups are as in the log. Heavy users are those who together have half of the {pes}, "
+        "light ones the last tenth; accounts are the "
+        f"{compare.MAX_GROUPS} with most; groups of fewer than {compare.LEAST_JOBS} jobs are not compared."
+    )
+    jobs = [f"{num:,} jobs {note}" for note, num in workload.notes.items()]
+    return [enough, groups, *jobs, *([left] if (left := _left_out(workload)) else [])]
+
+
+def _left_out(workload: Workload) -> str:
+    listed = [f"{num:,} ({why})" for why, num in workload.left_out.items()]
+    return f"left out of the log: {', '.join(listed)}" if listed else ""

@@ -1,0 +1,132 @@
+"""Who gains, who loses and by how much, in sentences; where an interval holds zero nothing is claimed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
+
+LEAST_CHANGE_S = 1.0
+MOST_NAMED = 4
+WHOSE = {
+    "queue": "jobs of queue {}",
+    "class": "{} jobs",
+    "user group": "{}",
+    "account": "account {}",
+}
+CLASSES = {
+    "single-pe": "single-{}",
+    "single-node": "multi-{} single-node",
+    "multi-node": "multi-node",
+    "unknown-nodes": "multi-{} (nodes unknown)",
+}
+
+
+def sentences(
+    baseline: Variant, variants: Sequence[Variant], unit: str, known_error: str | None = None
+) -> list[str]:
+    """For each variant: the whole, then who gains, who loses, and of whom nothing can be said."""
+    said = [line for variant in variants for line in _of(variant, baseline.name, unit)]
+    error = known_error or (
+        "How far a replay of this log is from what was recorded has not been measured here: "
+        "`hakaru simulate --replay` does it, and a change smaller than that error proves little."
+    )
+    return [*said, error]
+
+
+def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
+    told = [
+        f"{title} {_moved(change)}"
+        for name, title in (
+            ("mean_wait_s", "the mean wait"),
+            ("p95_wait_s", "the 95th percentile of waits"),
+        )
+        if (change := variant.changes.get(name)) and _is_told(change)
+    ]
+    if told:
+        yield f"{variant.name}: against “{baseline}”, {'; '.join(told)}."
+    else:
+        yield f"{variant.name}: no change of waits as a whole can be told from “{baseline}”."
+    yield from _use(variant)
+    sure = [group for group in variant.groups if _is_told(group.changes["mean_wait_s"])]
+    gaining = [group for group in sure if group.changes["mean_wait_s"].change < 0]
+    losing = [group for group in sure if group.changes["mean_wait_s"].change > 0]
+    if gaining:
+        yield f"{variant.name}: mean waits become shorter for {_listed(gaining, unit)}."
+    if losing:
+        yield f"{variant.name}: mean waits become longer for {_listed(losing, unit)}."
+    unsure = [group for group in variant.groups if group not in sure]
+    if unsure and (gaining or losing):
+        names = [whose(group, unit) for group in unsure]
+        yield f"{variant.name}: nothing can be said of {_cut(names)}."
+
+
+def whose(group: GroupChange, unit: str) -> str:
+    name = CLASSES.get(group.group, group.group) if group.by == "class" else group.group
+    return WHOSE[group.by].format(name.format(unit.upper()) if group.by == "class" else name)
+
+
+def duration(seconds: float, signed: bool = False) -> str:
+    """In the unit that a person would use."""
+    size = abs(seconds)
+    units = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
+    scale, name = next((scale, name) for least, scale, name in units if size >= least)
+    number = f"{size / scale:.3g}" if size else "0"
+    sign = "−" if seconds < 0 else ("+" if signed and seconds > 0 else "")
+    return f"{sign}{number} {name}"
+
+
+def _is_told(change: Change) -> bool:
+    return change.is_sure and abs(change.change) >= LEAST_CHANGE_S and _agrees(change)
+
+
+def _agrees(change: Change) -> bool:
+    """Whether the interval lies on the side of the change itself, which skewed weeks may break."""
+    assert change.low is not None
+    return math.copysign(1, change.low) == math.copysign(1, change.change)
+
+
+def _moved(change: Change) -> str:
+    verb = "falls" if change.change < 0 else "rises"
+    share = f"{change.relative:+.0%}, " if change.relative is not None else ""
+    return (
+        f"{verb} from {duration(change.before)} to {duration(change.after)} "
+        f"({share.replace('-', '−').replace('%', ' %')}95 % interval of the change {_interval(change)})"
+    )
+
+
+def _interval(change: Change) -> str:
+    assert change.low is not None and change.high is not None
+    return f"{duration(change.low, True)} to {duration(change.high, True)}"
+
+
+def _use(variant: Variant) -> Iterator[str]:
+    use = variant.changes.get("utilisation")
+    if use and use.is_sure and use.low is not None and use.high is not None and _agrees(use):
+        verb = "falls" if use.change < 0 else "rises"
+        low, high = (f"{bound * 100:+.1f}".replace("-", "−") for bound in (use.low, use.high))
+        yield (
+            f"{variant.name}: utilisation {verb} from {use.before * 100:.1f} % to "
+            f"{use.after * 100:.1f} % (interval of the change {low} to {high} points)."
+        )
+
+
+def _listed(groups: Sequence[GroupChange], unit: str) -> str:
+    """The largest changes first, of each kind of group."""
+    ordered = sorted(groups, key=lambda each: -abs(each.changes["mean_wait_s"].change))
+    return _cut(
+        [
+            f"{whose(group, unit)} (by {duration(abs(change.change))}; {_interval(change)})"
+            for group in ordered
+            for change in [group.changes["mean_wait_s"]]
+        ],
+        MOST_NAMED * 2,
+    )
+
+
+def _cut(names: Sequence[str], most: int = MOST_NAMED * 3) -> str:
+    named = list(names[:most])
+    if len(names) > most:
+        named.append(f"{len(names) - most} more")
+    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
