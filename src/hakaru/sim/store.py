@@ -90,7 +90,7 @@ def jobs_of(schedule: Schedule, name: str) -> pa.Table:
     new = {
         "cluster": pa.array([name]).take(pa.array(np.zeros(num, np.int64))),
         "state": _where(began, table["state"], "pending"),
-        "nodes": _nodes(schedule),
+        "nodes": node_names(schedule),
         # not simulated: holds, and which of a node's GPUs
         "eligible_at": None,
         "gpu_ids": None,
@@ -143,7 +143,7 @@ def _refuse_other_clusters(lake: Lake, name: str) -> None:
         )
 
 
-def _nodes(schedule: Schedule) -> Any:
+def node_names(schedule: Schedule) -> Any:
     """Names of the nodes a job got; null where it has none, as on a flat pool."""
     import pyarrow as pa
 

@@ -1,0 +1,212 @@
+"""A schedule on the terminal and in a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hakaru.cli._output import without_nan, writing
+from hakaru.cli._render import as_columns
+from hakaru.cli._table import Column, Line, table_lines, wrapped
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hakaru.sim import Policy, Schedule
+
+ENDINGS = (".csv", ".parquet", ".json")
+# id of the metric, what it is called, and how its value is written
+SHOWN = (
+    ("mean_wait_s", "wait, mean", "time"),
+    ("median_wait_s", "wait, median", "time"),
+    ("p95_wait_s", "wait, 95th percentile", "time"),
+    ("p99_wait_s", "wait, 99th percentile", "time"),
+    ("mean_bounded_slowdown", "bounded slowdown, mean", "number"),
+    ("median_bounded_slowdown", "bounded slowdown, median", "number"),
+    ("utilisation", "machine in use", "share"),
+    ("idle_while_waiting", "machine idle while jobs wait", "share"),
+    ("fragmentation", "machine free in pieces too small", "share"),
+    ("gini_wait", "inequality of users' mean waits (Gini)", "number"),
+    ("worst_user_wait_s", "mean wait of the worst-off user", "time"),
+    ("pe_hours_lost", "{unit}-hours lost to restarts", "number"),
+    ("num_unstarted", "jobs that never start", "count"),
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A schedule, and what is said beside it."""
+
+    schedule: Schedule
+    policy: Policy
+    cluster: str
+    unit: str
+    machine: str
+    rules: Sequence[str] = ()
+
+
+def schedule_lines(
+    told: Told, width: int, by: Sequence[str] = (), zone: str = "UTC"
+) -> Iterator[Line]:
+    """What was played, the metrics, why jobs waited, and what was left out and assumed."""
+    from hakaru.sim import measure, measure_by, why_waited
+
+    yield f"{told.cluster} under {told.policy.id}: {told.policy.title}", "bold"
+    yield f"{len(told.schedule.start):,} jobs on {told.machine}", ""
+    yield "", ""
+    yield from table_lines(_metrics(measure(told.schedule), told.unit), 1, width)
+    for name in by:
+        yield "", ""
+        table = measure_by(told.schedule, name, zone)
+        yield from table_lines(as_times(table), 1, width)
+    why = why_waited(told.schedule)
+    yield "", ""
+    if why.num_rows:
+        titles = ["why jobs waited", "jobs", "share of jobs", "share of waiting"]
+        columns = [replace(c, name=t) for c, t in zip(as_columns(why), titles, strict=True)]
+        yield from table_lines(columns, 1, width)
+    else:
+        yield "no job waits", ""
+    yield "", ""
+    for note in notes(told):
+        for text in wrapped(note, width):
+            yield text, "dim"
+
+
+def notes(told: Told) -> list[str]:
+    """What must be said beside the numbers."""
+    workload = told.schedule.workload
+    lines = [f"left out {number:,}: {reason}" for reason, number in workload.left_out.items()]
+    lines += [f"assumed: {number:,} jobs {note}" for note, number in workload.notes.items()]
+    return [*lines, *told.rules]
+
+
+def as_times(table: pa.Table) -> list[Column]:
+    """The columns with seconds as a person reads them."""
+    columns = []
+    for column, values in zip(as_columns(table), table.columns, strict=True):
+        name = column.name
+        if name.endswith("_s"):
+            cells = [duration(value) for value in values.to_pylist()]
+            columns.append(Column(name.removesuffix("_s"), cells))
+        else:
+            columns.append(column)
+    return columns
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds, minutes, hours or days: the largest unit of which there are two."""
+    if seconds is None or not math.isfinite(seconds):
+        return "–"
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.0f} s"
+
+
+def format_of(output: Path) -> str:
+    if output.suffix.lower() not in ENDINGS:
+        raise HakaruError(f"{output}: cannot tell its format; end it in {', '.join(ENDINGS)}")
+    return output.suffix.lower()
+
+
+def write_schedule(told: Told, output: Path, log_start: int | None) -> None:
+    """The jobs' times; `log_start` is where an SWF's seconds count from."""
+    rows = (
+        _since_start(told.schedule, log_start) if log_start is not None else _dated(told.schedule)
+    )
+    format = format_of(output)
+    with writing(output):
+        if format == ".parquet":
+            import pyarrow.parquet as pq
+
+            pq.write_table(rows, output)
+        elif format == ".csv":
+            _write_csv(rows, output)
+        else:
+            output.write_text(_to_json(told, rows), encoding="utf-8")
+
+
+def _metrics(measured: Mapping[str, float], unit: str) -> list[Column]:
+    ways = {
+        "time": duration,
+        "number": lambda value: f"{value:,.2f}" if math.isfinite(value) else "–",
+        "share": lambda value: f"{value:.1%}" if math.isfinite(value) else "–",
+        "count": lambda value: f"{value:,.0f}",
+    }
+    name = "GPU" if unit == "gpu" else "processor"
+    shown = [each for each in SHOWN if each[2] != "count" or measured[each[0]]]
+    return [
+        Column("metric", [title.format(unit=name) for _, title, _ in shown], right=False),
+        Column("value", [ways[way](measured[id]) for id, _, way in shown]),
+    ]
+
+
+def _since_start(schedule: Schedule, log_start: int) -> pa.Table:
+    """As the published schedules of SWF logs have it, in the log's order."""
+    import pyarrow as pa
+
+    ids = schedule.workload.table["job_id"].cast(pa.int64())
+    starts = pa.array(schedule.start - log_start, pa.int64(), mask=schedule.start < 0)
+    return pa.table({"job_id": ids, "start": starts}).sort_by("job_id")
+
+
+def _dated(schedule: Schedule) -> pa.Table:
+    import pyarrow as pa
+
+    from hakaru.sim.store import node_names
+
+    rows, seconds = schedule.table(), pa.timestamp("s", "UTC")
+    nodes = node_names(schedule)
+    return pa.table(
+        {
+            "job_id": rows["job_id"],
+            "start": rows["started_at"].cast(seconds),
+            "end": rows["ended_at"].cast(seconds),
+            "nodes": pa.nulls(rows.num_rows, pa.list_(pa.string())) if nodes is None else nodes,
+            "why": rows["why_waited"],
+        }
+    )
+
+
+def _as_text(rows: pa.Table) -> pa.Table:
+    """Times as ISO 8601, and the nodes of a job in one cell."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {}
+    for name, values in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_timestamp(values.type):
+            values = pc.strftime(values.cast(pa.timestamp("s")), format="%Y-%m-%dT%H:%M:%SZ")
+        elif pa.types.is_list(values.type):
+            values = pc.binary_join(values, " ")
+        columns[name] = values
+    return pa.table(columns)
+
+
+def _write_csv(rows: pa.Table, output: Path) -> None:
+    import pyarrow.csv as csv
+
+    with open(output, "wb") as file:
+        file.write((",".join(rows.column_names) + "\n").encode())
+        csv.write_csv(_as_text(rows), file, csv.WriteOptions(include_header=False))
+
+
+def _to_json(told: Told, rows: pa.Table) -> str:
+    from hakaru.sim import measure, why_waited
+
+    document: dict[str, Any] = {
+        "cluster": told.cluster,
+        "policy": told.policy.id,
+        "machine": told.machine,
+        "notes": notes(told),
+        "metrics": measure(told.schedule),
+        "why_waited": why_waited(told.schedule).to_pylist(),
+        "schedule": _as_text(rows).to_pylist(),
+    }
+    return json.dumps(without_nan(document), ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,214 @@
+"""What the verbs that simulate share: the workload, the machine, and word of the first compilation."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from hakaru.cli._options import Data, _unpiped, group_logs
+from hakaru.errors import HakaruError, MissingExtraError
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Selection, Session
+    from hakaru.lake import Lake
+    from hakaru.sim import Change, Machine, Policy, Workload
+    from hakaru.sources.swf import Header
+
+F = TypeVar("F", bound=Callable[..., Any])
+SLOW_S = 3.0
+COMPILING = "compiling the simulator, once (about half a minute)"
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """The machine as it was asked for; nothing asked means the cluster's own."""
+
+    processors: int | None = None
+    nodes: tuple[str, ...] = ()
+    packing: str | None = None
+    locality: str | None = None
+    switch_size: int | None = None
+    fail: tuple[str, ...] = ()
+    drain: tuple[str, ...] = ()
+
+
+def machine_options(function: F) -> F:
+    """The options of the machine; the command gets them as `asked`."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        names = [field.name for field in fields(MachineOptions)]
+        asked = MachineOptions(**{name: options.pop(name) for name in names})
+        return function(*arguments, asked=asked, **options)
+
+    outage = "NODES@FROM..TO"
+    for option in (
+        click.option(
+            "--drain", multiple=True, metavar=outage, help="As --fail, but running jobs may end."
+        ),
+        click.option(
+            "--fail",
+            multiple=True,
+            metavar=outage,
+            help="Nodes are lost, with their jobs, e.g. 0-3@2018-04-01..2018-04-02.",
+        ),
+        click.option(
+            "--switch-size", type=click.IntRange(min=1), metavar="N", help="Nodes under a switch."
+        ),
+        click.option(
+            "--locality",
+            type=click.Choice(["anywhere", "preferred", "required"]),
+            help="Whether a job of several nodes stays under one switch.",
+        ),
+        click.option(
+            "--packing",
+            type=click.Choice(["best-fit", "spread"]),
+            help="The fullest node that fits (the default), or the emptiest.",
+        ),
+        click.option(
+            "--nodes",
+            multiple=True,
+            metavar="COUNTxSIZE[:MODEL]",
+            help="A machine of nodes, e.g. 38x8; repeat for other sizes or models.",
+        ),
+        click.option(
+            "--processors",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="One pool of processors or GPUs, without nodes.",
+        ),
+    ):
+        call = option(call)
+    return cast(F, call)
+
+
+def complete_policies(ctx: click.Context, param: click.Parameter, start: str) -> list[Any]:
+    from click.shell_completion import CompletionItem
+
+    from hakaru.sim.policies import POLICIES
+
+    return [CompletionItem(p.id, help=p.title) for p in POLICIES if p.id.startswith(start)]
+
+
+def load_kernel(policy: Policy) -> None:
+    """Import what plays the policy, which is compiled the first time; say so if it takes long."""
+    names = ["_queueing", *(["_conservative"] if policy.backfill == "conservative" else [])]
+    with saying(COMPILING):
+        for name in names:
+            try:
+                importlib.import_module(f"hakaru.sim.{name}")
+            except ModuleNotFoundError as error:
+                if error.name == "numba":
+                    raise MissingExtraError("numba, which runs the simulator,", "sim") from None
+                raise
+
+
+@contextmanager
+def saying(text: str, after_s: float = SLOW_S) -> Iterator[None]:
+    """Say on stderr what is being done, if it is not done soon."""
+    timer = threading.Timer(after_s, click.echo, [text], {"err": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def one_cluster(session: Session, selection: Selection) -> Selection:
+    """The selection with the name of the one cluster that it is of."""
+    names = selection.clusters or session.known_clusters
+    if len(names) != 1:
+        held = ", ".join(session.known_clusters) or "no jobs yet"
+        raise HakaruError(
+            f"one cluster is simulated at a time, and {session.lake.workspace} holds {held}: "
+            "choose with --cluster NAME"
+        )
+    return replace(selection, clusters=tuple(names))
+
+
+def workload_of(
+    session: Session, selection: Selection, columns: Sequence[str] | None = None
+) -> Workload:
+    """The chosen jobs of one cluster, with more columns than are simulated where they are asked for."""
+    from hakaru.sim import COLUMNS, ORDER, Workload
+
+    listed = ", ".join(f'"{name}"' if name == "user" else name for name in columns or COLUMNS)
+    table = session.ask(f"SELECT {listed} FROM jobs ORDER BY {ORDER}", selection)
+    workload = Workload.of(table)
+    if not len(workload):
+        why = "; ".join(f"{number:,} have {reason}" for reason, number in workload.left_out.items())
+        raise HakaruError(
+            f"no job of {selection.clusters[0]} can be simulated"
+            + (f": {why}" if why else ": none is selected")
+        )
+    return workload
+
+
+def machine_of(
+    session: Session, cluster: str, asked: MachineOptions, header: Header | None = None
+) -> Machine:
+    """As asked; else as the settings or the log's header describe it."""
+    from hakaru.sim import Machine, Placement
+    from hakaru.sim.notation import parse_nodes
+
+    given = {"packing": asked.packing, "locality": asked.locality}
+    placement = Placement(**{name: value for name, value in given.items() if value})  # type: ignore[arg-type]
+    site = session.settings.cluster(cluster)
+    options = {"placement": placement, "switch_size": asked.switch_size}
+    if asked.processors is not None:
+        _refuse_with_a_pool(asked)
+        return Machine.flat(asked.processors)
+    changes = _outages(asked, site.zone)
+    if asked.nodes:
+        groups = tuple(parse_nodes(text) for text in asked.nodes)
+        return Machine(groups, changes=changes, **options)  # type: ignore[arg-type]
+    unit = session.unit(cluster)
+    sizes_known = site.nodes and (site.gpus_per_node if unit == "gpu" else site.cpus_per_node)
+    if header and header.max_procs and unit == "cpu" and not sizes_known:
+        _refuse_with_a_pool(asked)
+        return Machine.flat(header.max_procs)
+    machine = Machine.of_cluster(cluster, site, unit, **options)
+    return _with_changes(machine, changes)
+
+
+def swf_header(lake: Lake, data: Data, cluster: str) -> Header | None:
+    """The header of the log that was given with --from, where it is an SWF."""
+    from hakaru.sources._base import head
+    from hakaru.sources.swf import parse_header
+
+    sources = {row["source"] for row in lake.ingests() if row["cluster"] == cluster}
+    if not data.logs or sources != {"swf"}:
+        return None
+    path: Path = group_logs(data.logs)[cluster][0]
+    return parse_header(head(_unpiped(path, lake.workspace.parent)))
+
+
+def _outages(asked: MachineOptions, zone: str) -> tuple[Change, ...]:
+    from hakaru.sim.notation import parse_outage
+
+    failed = [change for text in asked.fail for change in parse_outage(text, "down", zone)]
+    drained = [change for text in asked.drain for change in parse_outage(text, "drain", zone)]
+    return (*failed, *drained)
+
+
+def _with_changes(machine: Machine, changes: tuple[Change, ...]) -> Machine:
+    return replace(machine, changes=(*machine.changes, *changes)) if changes else machine
+
+
+def _refuse_with_a_pool(asked: MachineOptions) -> None:
+    others = ("nodes", "packing", "locality", "switch_size", "fail", "drain")
+    wrong = [name for name in others if getattr(asked, name)]
+    if wrong:
+        raise HakaruError(
+            f"--{wrong[0].replace('_', '-')} is for a machine of nodes, and this is one pool of "
+            "processors: say --nodes COUNTxSIZE instead of --processors"
+        )

@@ -1,0 +1,252 @@
+"""`hakaru simulate`: replay a log under a policy, on its own machine or another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hakaru.cli._options import Data, data_options, open_lake
+from hakaru.cli._schedule import Told, format_of, schedule_lines, write_schedule
+from hakaru.cli._selection import check_clusters, cluster_option, filter_options, make_selection
+from hakaru.cli._simulator import (
+    MachineOptions,
+    complete_policies,
+    load_kernel,
+    machine_of,
+    machine_options,
+    one_cluster,
+    swf_header,
+    workload_of,
+)
+from hakaru.cli._table import Column, emit, page_width, table_lines
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Selection, Session
+    from hakaru.lake import Lake
+    from hakaru.sim import Options, Policy
+
+EPILOG = """\b
+Examples:
+  hakaru simulate --from log.swf.gz --processors 100 --policy easy -o schedule.csv
+  hakaru simulate --cluster mine --nodes 40x8 --limit user:running-gpus=16
+  hakaru simulate --cluster mine --policy easy-sjbf --into mine-sjbf
+  hakaru simulate --cluster mine --replay
+  hakaru simulate --policy list
+"""
+BY = ("queue", "size", "class", "month", "account", "user")
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--policy",
+    "policy_id",
+    default="easy",
+    show_default=True,
+    metavar="ID",
+    shell_complete=complete_policies,
+    help="The scheduling policy; `list` shows them.",
+)
+@data_options
+@cluster_option
+@filter_options
+@machine_options
+@click.option(
+    "--estimates",
+    default="request",
+    show_default=True,
+    metavar="HOW",
+    help="How long a job is thought to run: request, perfect, or scaled:FACTOR.",
+)
+@click.option(
+    "--events",
+    type=click.Choice(["one-by-one", "batched"]),
+    default="one-by-one",
+    show_default=True,
+    help="One pass of the scheduler after each event, or after all of a second.",
+)
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="LIMIT",
+    help="SCOPE[=NAME]:WHAT=N[,queue=QUEUE][,hours=FROM-TO], e.g. user:running-gpus=16.",
+)
+@click.option(
+    "--low-queue",
+    "low_queues",
+    multiple=True,
+    metavar="QUEUE",
+    help="Its jobs are stopped for others, with --policy preempting.",
+)
+@click.option("--replay", is_flag=True, help="Hold the simulated waits against the recorded ones.")
+@click.option("--by", multiple=True, type=click.Choice(BY), help="Waits of each group too.")
+@click.option(
+    "--into", metavar="NAME", help="Store the schedule in the workspace, as a cluster of this name."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the schedule: .csv, .parquet or .json.",
+)
+def command(
+    policy_id: str,
+    data: Data,
+    cluster: tuple[str, ...],
+    asked: MachineOptions,
+    estimates: str,
+    events: str,
+    limits: tuple[str, ...],
+    low_queues: tuple[str, ...],
+    replay: bool,
+    by: tuple[str, ...],
+    into: str | None,
+    output: Path | None,
+    **filters: Any,
+) -> None:
+    """Replay a log under a policy: when would each job have begun?
+
+    The machine is the cluster's own, as its settings know it, unless --nodes or --processors says
+    otherwise. Shows the waits, the use of the machine, and why jobs waited.
+    """
+    from hakaru.analyses import open_session
+    from hakaru.sim import POLICIES
+
+    if policy_id == "list":
+        emit(_policies(page_width()))
+        return
+    policy = POLICIES.get(policy_id)
+    rules = _Rules(policy, estimates, events, limits, low_queues)
+    _check(data, into, output, rules)
+    selection = make_selection(**filters, cluster=cluster)
+    with open_lake(data) as lake, open_session(lake) as session:
+        check_clusters(session, selection.clusters)
+        run = _Run(lake, session, selection, rules)
+        run.play(data, asked, keep_all=into is not None)
+        told = run.told()
+        emit(schedule_lines(told, page_width(), by, run.zone))
+        if replay:
+            from hakaru.cli._replay import replay_lines
+
+            click.echo()
+            emit(replay_lines(told.schedule, run.zone, page_width()))
+        if output is not None:
+            write_schedule(told, output, run.log_start)
+            click.echo(f"wrote {output}", err=True)
+        if into is not None:
+            run.store(into)
+
+
+class _Rules:
+    """The policy and what holds beside it, as it was asked for."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        estimates: str,
+        events: str,
+        limits: Sequence[str],
+        low_queues: Sequence[str],
+    ) -> None:
+        from hakaru.sim import estimates_of
+        from hakaru.sim.notation import parse_limit
+
+        self.policy, self.estimates, self.events = policy, estimates, events
+        self.estimator = None if estimates == "request" else estimates_of(estimates)
+        self.limits = [parse_limit(text) for text in limits]
+        self.low_queues = low_queues
+
+    def options(self, zone: str) -> Options:
+        from hakaru.sim import Options
+
+        return Options(
+            limits=self.limits,
+            estimates=self.estimator,
+            events=self.events,  # type: ignore[arg-type]
+            low_queues=self.low_queues,
+            zone=zone,
+        )
+
+    def words(self) -> list[str]:
+        from hakaru.sim.notation import write_limit
+
+        texts = [f"estimates: {self.estimates}", f"events: {self.events}"]
+        texts += [f"limit {write_limit(limit)}" for limit in self.limits]
+        return [*texts, *(f"low queue {name}" for name in self.low_queues)]
+
+
+class _Run:
+    """One simulation of one cluster in a lake."""
+
+    def __init__(self, lake: Lake, session: Session, selection: Selection, rules: _Rules) -> None:
+        self.lake, self.session, self.rules = lake, session, rules
+        self.selection = one_cluster(session, selection)
+        (self.cluster,) = self.selection.clusters
+        self.zone = session.settings.cluster(self.cluster).zone
+        self.unit = session.unit(self.cluster)
+        self.log_start: int | None = None
+
+    def play(self, data: Data, asked: MachineOptions, keep_all: bool) -> None:
+        from hakaru.sim import simulate
+        from hakaru.sim.store import ALL_COLUMNS
+
+        header = swf_header(self.lake, data, self.cluster)
+        self.log_start = int(header.start_s) if header else None
+        self.machine = machine_of(self.session, self.cluster, asked, header)
+        workload = workload_of(self.session, self.selection, ALL_COLUMNS if keep_all else None)
+        load_kernel(self.rules.policy)
+        self.schedule = simulate(
+            workload, self.machine, self.rules.policy, self.rules.options(self.zone)
+        )
+
+    def told(self) -> Told:
+        from hakaru.sim.notation import write_machine
+
+        machine = write_machine(self.machine, self.unit)
+        rules = [", ".join(self.rules.words())]
+        return Told(self.schedule, self.rules.policy, self.cluster, self.unit, machine, rules)
+
+    def store(self, name: str) -> None:
+        from hakaru.sim.store import Site, store
+
+        site = Site(self.session.settings.cluster(self.cluster), self.unit)
+        told = self.told()
+        label = ", ".join(
+            [f"{self.cluster} under {told.policy.id}", told.machine, *self.rules.words()]
+        )
+        num_jobs = store(self.lake, self.schedule, name, site, label)
+        click.echo(
+            f"stored {num_jobs:,} simulated jobs as {name} in {self.lake.workspace}; next: "
+            f"hakaru compare {self.cluster} {name} -w {self.lake.workspace}",
+            err=True,
+        )
+
+
+def _check(data: Data, into: str | None, output: Path | None, rules: _Rules) -> None:
+    """Refuse early what cannot be written in the end."""
+    if output is not None:
+        format_of(output)
+    if into is not None and data.logs:
+        raise HakaruError(
+            "--into stores in a workspace, and --from reads a log without one: "
+            "hakaru ingest it first, then simulate its cluster"
+        )
+    if rules.low_queues and not rules.policy.preempts:
+        raise HakaruError("--low-queue has a meaning with --policy preempting only")
+    if rules.policy.preempts and not rules.low_queues:
+        raise HakaruError("--policy preempting needs a --low-queue whose jobs yield to others")
+
+
+def _policies(width: int) -> Any:
+    from hakaru.sim import POLICIES
+
+    columns = [
+        Column("policy", [policy.id for policy in POLICIES], right=False),
+        Column("what it does", [policy.title for policy in POLICIES], right=False, wraps=True),
+        Column("after", [policy.cites for policy in POLICIES], right=False, wraps=True),
+    ]
+    return table_lines(columns, 1, width)
