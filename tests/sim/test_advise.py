@@ -251,6 +251,7 @@ def test_weights_as_lines_of_slurm_conf_say_the_same():
         "PriorityWeightFairshare": "9000",
         "PriorityWeightJobSize": "0",
         "PriorityWeightTRES": "gres/gpu=-20000",
+        "PriorityWeightPartition": "20000",
         "PriorityCalcPeriod": "5",
         "PriorityDecayHalfLife": "1-12",
         "PriorityFlags": "NO_FAIR_TREE",

@@ -18,6 +18,7 @@ from hakaru.sim.run import Options, simulate
 
 if TYPE_CHECKING:
     from hakaru.sim.machine import Machine
+    from hakaru.sim.schedule import Schedule
     from hakaru.sim.workload import Workload
 
 WEEK_S = 7 * 86400
@@ -52,7 +53,7 @@ class Advice:
     num_held_out: int
     seconds: float
     space: Space
-    left_out: Mapping[str, int]
+    replayed: Schedule  # the whole log under the baseline
 
     @property
     def gain(self) -> float:
@@ -90,7 +91,7 @@ def advise(
     search.run()
     held_out = Case(workload, machine, options, objective, constraints, keep, ~first)
     held_out.set_baseline(baseline, whole)
-    return _conclude(search, held_out, split, begun, dict(workload.left_out))
+    return _conclude(search, held_out, split, begun, whole)
 
 
 def split_at(workload: Workload, part: float) -> int:
@@ -125,7 +126,7 @@ def _check_names(workload: Workload, constraints: Constraints) -> None:
 
 
 def _conclude(
-    search: Search, held_out: Case, split: int, begun: float, left_out: Mapping[str, int]
+    search: Search, held_out: Case, split: int, begun: float, replayed: Schedule
 ) -> Advice:
     assert held_out.baseline is not None
     space, searched_base = search.space, search.baseline
@@ -158,7 +159,7 @@ def _conclude(
         num_held_out=int(held_out.counted.sum()),
         seconds=time.monotonic() - begun,
         space=space,
-        left_out=left_out,
+        replayed=replayed,
     )
 
 

@@ -73,6 +73,8 @@ def _priority(weights: Weights, unit: str) -> list[str]:
         f"PriorityWeightTRES={TRES[unit]}={round(weights.size)}",
         f"PriorityCalcPeriod={max(1, round(weights.period_s / 60))}",
     ]
+    if weights.size < 0:  # the same for every job: Slurm cuts a priority below 1 off
+        lines.append(f"PriorityWeightPartition={-round(weights.size)}")
     if weights.fair_share:
         lines += [
             f"PriorityDecayHalfLife={duration(weights.half_life_s)}",
@@ -83,6 +85,11 @@ def _priority(weights: Weights, unit: str) -> list[str]:
 
 def _about_priority(weights: Weights, unit: str) -> list[str]:
     remarks = ["The replay knows one partition: a job's size is its share of the whole machine."]
+    if weights.size < 0:
+        remarks.append(
+            "PriorityWeightPartition keeps priorities above 0; it adds the same to every job while "
+            "all partitions have the same PriorityJobFactor."
+        )
     if weights.fair_share:
         remarks.append(
             "Fair share is replayed as Slurm's classic one (NO_FAIR_TREE) with an equal share for "
