@@ -22,17 +22,23 @@ WORDS = {"yes": "can be trusted", "partly": "trust with care", "no": "do not tru
 
 
 def replay_lines(schedule: Schedule, zone: str, width: int) -> Iterator[Line]:
-    """Recorded beside simulated waits: of all jobs, by queue, size and month; then whom to trust."""
+    """Recorded beside simulated waits: of all jobs, by queue, size and month; then what to trust.
+
+    Where some months contradict the machine, the groups are of the others.
+    """
     from hakaru.sim.replay import differences, months_of, trusted_jobs
 
     months = months_of(schedule, zone)
     yield "The replay beside the record", "bold"
     yield "", ""
-    whole = differences(schedule)
-    trusted = differences(schedule, keep=trusted_jobs(schedule, months, zone))
-    yield from _table(_named(whole, trusted), width)
+    keep = trusted_jobs(schedule, months, zone)
+    whole, trusted = differences(schedule), differences(schedule, keep=keep)
+    yield from _table(_named(whole, trusted) if keep.any() else whole, width)
+    if keep.any() and not keep.all():
+        yield "by queue, size and class: jobs of months that can be trusted", ""
+        yield "", ""
     for by in ("queue", "size", "class"):
-        yield from _table(differences(schedule, by, zone), width)
+        yield from _table(differences(schedule, by, zone, keep if keep.any() else None), width)
     trust = Column("trust", [month.trusted for month in months], right=False)
     yield from _table(differences(schedule, "month", zone), width, trust)
     yield from trust_lines(months, width)

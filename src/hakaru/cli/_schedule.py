@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,7 +133,7 @@ def write_schedule(told: Told, output: Path, log_start: int | None) -> None:
 
 
 def _metrics(measured: Mapping[str, float], unit: str) -> list[Column]:
-    ways = {
+    ways: dict[str, Callable[[float], str]] = {
         "time": duration,
         "number": lambda value: f"{value:,.2f}" if math.isfinite(value) else "–",
         "share": lambda value: f"{value:.1%}" if math.isfinite(value) else "–",
