@@ -39,31 +39,35 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Run:
-    """A schedule, and what is compared of it: only jobs that began."""
+    """A schedule, and what is compared of it: of the jobs to `keep`, those that began."""
 
     schedule: Schedule
-    began: Any
+    keep: Any
     wait: Sample
     slowdown: Sample
     origin: Any
     use: tuple[Any, Any]  # PE seconds used, and there, by week
 
     @classmethod
-    def of(cls, schedule: Schedule, weeks: Weeks) -> Run:
-        began = schedule.start >= 0
-        week = weeks.of_jobs(schedule.workload.submit)[began]
-        user = schedule.workload.user[began]
-        edges = weeks.first + np.arange(weeks.count + 1) * draw.WEEK_S
-        use = np.diff(busy_up_to(schedule, edges))
-        there = np.diff(capacity_up_to(schedule.machine, weeks.first, edges))
+    def of(cls, schedule: Schedule, weeks: Weeks, keep: Any) -> Run:
+        week = weeks.of_jobs(schedule.workload.submit)
+        keep = keep & (week >= 0)
+        began = keep & (schedule.start >= 0)
         return cls(
             schedule,
-            began,
-            Sample(schedule.wait[began].astype(float), week, user),
-            Sample(bounded_slowdown(schedule)[began], week),
+            keep,
+            Sample(schedule.wait[began].astype(float), week[began], schedule.workload.user[began]),
+            Sample(bounded_slowdown(schedule)[began], week[began]),
             schedule.workload.table[ORIGIN].to_numpy()[began],
-            (use, there),
+            _use(schedule, weeks),
         )
+
+    def metrics(self) -> dict[str, float]:
+        """Of the jobs compared; utilisation is that of the weeks in which they were submitted."""
+        used, there = (float(each.sum()) for each in self.use)
+        return measure(self.schedule, self.keep) | {
+            "utilisation": used / there if there else np.nan
+        }
 
 
 def variant_of(
@@ -74,18 +78,18 @@ def variant_of(
     groupings: Sequence[Grouping],
 ) -> Variant:
     """`before` is the baseline's run; none where this is the baseline."""
-    last = int(weeks.first + weeks.count * draw.WEEK_S)
+    submit = run.schedule.workload.submit
     plain = Variant(
         prepared.name,
-        measure(run.schedule),
+        run.metrics(),
         (*prepared.notes, *_left_out(run.schedule)),
-        waits=waits_of(run.schedule),
-        busy=busy_of(run.schedule, weeks.first, last),
+        waits=waits_of(run.wait.values),
+        busy=busy_of(run.schedule, int(submit.min(initial=2**50)), int(submit.max(initial=0))),
         schedule=run.schedule,
     )
     if before is None:
         return plain
-    changes = _changes(weeks, before, run, measure(before.schedule), plain.metrics)
+    changes = _changes(weeks, before, run, before.metrics(), plain.metrics)
     groups = tuple(
         change for grouping in groupings for change in _group_changes(weeks, before, run, grouping)
     )
@@ -166,5 +170,18 @@ def _change(before: float, after: float, interval: Interval) -> Change:
     return Change(float(before), float(after), *(interval or (None, None)))
 
 
+def _use(schedule: Schedule, weeks: Weeks) -> tuple[Any, Any]:
+    """PE seconds used, and there, in each week."""
+    ends = weeks.begins + draw.WEEK_S
+    since = int(weeks.begins.min(initial=2**50))
+    used = busy_up_to(schedule, ends) - busy_up_to(schedule, weeks.begins)
+    there = [capacity_up_to(schedule.machine, since, each) for each in (ends, weeks.begins)]
+    return used, there[0] - there[1]
+
+
 def _left_out(schedule: Schedule) -> list[str]:
-    return [f"{num:,} jobs left out: {why}" for why, num in schedule.workload.left_out.items()]
+    notes = [f"{num:,} jobs left out: {why}" for why, num in schedule.workload.left_out.items()]
+    never = int((schedule.start < 0).sum())
+    if never:
+        notes.append(f"{never:,} jobs never begin under these rules, and count in no wait")
+    return notes

@@ -14,9 +14,9 @@ MAX_POINTS = 400
 HOUR_S = 3600
 
 
-def waits_of(schedule: Schedule) -> tuple[tuple[float, float], ...]:
+def waits_of(values: Any) -> tuple[tuple[float, float], ...]:
     """The share of jobs that waited no longer than so many seconds, at steps of equal share."""
-    waits = np.sort(schedule.wait[schedule.start >= 0])
+    waits = np.sort(values)
     if not len(waits):
         return ()
     shares = np.linspace(0, 1, min(MAX_POINTS, len(waits)) + 1)[1:]

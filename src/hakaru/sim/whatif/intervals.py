@@ -23,28 +23,33 @@ Interval = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class Weeks:
-    """The blocks, and how often each was drawn: a row a resample."""
+    """The blocks that hold jobs, by when they begin, and how often each was drawn: a row a resample."""
 
-    first: int
-    count: int
+    begins: Any
     draws: Any
 
     @classmethod
     def of(cls, submit: Any, seed: int, num_resamples: int) -> Weeks:
-        """The weeks from the first submission to the last; those without a job are drawn too."""
-        first = int(submit.min(initial=np.iinfo(np.int64).max)) if len(submit) else 0
-        count = int((submit.max() - first) // WEEK_S) + 1 if len(submit) else 0
-        chance = np.full(max(count, 1), 1 / max(count, 1))
-        draws = np.random.default_rng(seed).multinomial(count, chance, size=num_resamples)
-        return cls(first, count, draws.astype(float))
+        """Weeks are counted from the first submission; those without a job say nothing and are not drawn."""
+        first = int(submit.min()) if len(submit) else 0
+        begins = first + np.unique((submit - first) // WEEK_S) * WEEK_S
+        chance = np.full(max(len(begins), 1), 1 / max(len(begins), 1))
+        draws = np.random.default_rng(seed).multinomial(len(begins), chance, size=num_resamples)
+        return cls(begins, draws.astype(float))
+
+    @property
+    def count(self) -> int:
+        return len(self.begins)
 
     @property
     def are_enough(self) -> bool:
         return self.count >= LEAST_WEEKS
 
     def of_jobs(self, submit: Any) -> Any:
-        """The week of each job; one that lies outside counts to the nearest."""
-        return np.clip((submit - self.first) // WEEK_S, 0, max(self.count - 1, 0))
+        """The place of each job's week; -1 for one that is not drawn from."""
+        place = np.searchsorted(self.begins, submit, side="right") - 1
+        inside = (place >= 0) & (submit - self.begins[place] < WEEK_S)
+        return np.where(inside, place, -1)
 
 
 def mean_change(weeks: Weeks, before: Sample, after: Sample) -> Interval:

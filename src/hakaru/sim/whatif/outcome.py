@@ -93,6 +93,7 @@ class Outcome:
     baseline: Variant
     variants: tuple[Variant, ...]
     sentences: tuple[str, ...]
+    known_error: str
     notes: tuple[str, ...]
     num_weeks: int
     num_resamples: int
@@ -111,6 +112,7 @@ class Outcome:
             "baseline": self.baseline.as_dict(),
             "variants": [variant.as_dict() for variant in self.variants],
             "sentences": list(self.sentences),
+            "known_error": self.known_error,
             "notes": list(self.notes),
         } | {name: getattr(self, name) for name in plain}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.errors import HakaruError
 from hakaru.sim.whatif import compare, words
+from hakaru.sim.whatif.fidelity import Fidelity
 from hakaru.sim.whatif.intervals import LEAST_WEEKS, Weeks
 from hakaru.sim.whatif.outcome import Outcome
 from hakaru.sim.whatif.runners import Progress, play_all
@@ -31,9 +32,8 @@ def run(
     folder: Path | None = None,
     slurm: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    known_error: str | None = None,
 ) -> Outcome:
-    """`cluster` are the settings of the cluster called `name`, `known_error` says how far a replay is off.
+    """Play it; `cluster` are the settings of the cluster called `name`.
 
     `progress(done, total, name)` is called after each run. `on` is `local` (with so many processes; 1 plays
     in this one) or `slurm`, which needs a `folder` that its nodes see and may take submitit's parameters.
@@ -42,8 +42,12 @@ def run(
         raise HakaruError("there is no job to replay; " + _left_out(workload))
     runs = prepare(scenario, workload, cluster, unit, name)
     schedules = play_all(runs, on, num_processes, folder, progress, slurm)
-    weeks = Weeks.of(workload.submit, scenario.seed, scenario.num_resamples)
-    played = [compare.Run.of(schedule, weeks) for schedule in schedules]
+    fidelity = Fidelity.of(schedules[0], scenario, cluster.zone if cluster else "UTC")
+    compared = workload.submit[fidelity.keep(workload)]
+    weeks = Weeks.of(compared, scenario.seed, scenario.num_resamples)
+    played = [
+        compare.Run.of(schedule, weeks, fidelity.keep(schedule.workload)) for schedule in schedules
+    ]
     groupings = compare.groupings_of(workload)
     baseline, *variants = (
         compare.variant_of(prepared, each, played[0] if number else None, weeks, groupings)
@@ -52,8 +56,9 @@ def run(
     return Outcome(
         baseline=baseline,
         variants=tuple(variants),
-        sentences=tuple(words.sentences(baseline, variants, unit, known_error)),
-        notes=tuple(_notes(workload, weeks, scenario, unit)),
+        sentences=tuple(words.sentences(baseline, variants, unit)),
+        known_error=fidelity.error,
+        notes=(*fidelity.notes, *_notes(workload, weeks, scenario, unit)),
         num_weeks=weeks.count,
         num_resamples=scenario.num_resamples,
         seed=scenario.seed,

@@ -93,6 +93,7 @@ class Scenario:
     machine: MachineSpec = MachineSpec()
     seed: int = 1
     num_resamples: int = 1000
+    months: str = "trusted"  # whose jobs are compared: trusted, plausible, all
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -116,7 +117,7 @@ def read(toml_text: str, where: str = "the scenario") -> Scenario:
     )
     _check_names(checker, baseline, variants)
     checker.done(where)
-    chosen = {key: top[key] for key in ("seed", "num_resamples") if key in top}
+    chosen = {key: top[key] for key in ("seed", "num_resamples", "months") if key in top}
     return Scenario(baseline, variants, machine, **chosen)
 
 
@@ -300,6 +301,7 @@ def _as_it_is(value: Any) -> Any:
 TOP: dict[str, check.Parse] = {
     "seed": check.whole(0),
     "num_resamples": check.whole(100),
+    "months": check.one_of("trusted", "plausible", "all"),
     "machine": _as_it_is,
     "baseline": _as_it_is,
     "variant": _list,

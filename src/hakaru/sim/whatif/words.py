@@ -23,16 +23,9 @@ CLASSES = {
 }
 
 
-def sentences(
-    baseline: Variant, variants: Sequence[Variant], unit: str, known_error: str | None = None
-) -> list[str]:
+def sentences(baseline: Variant, variants: Sequence[Variant], unit: str) -> list[str]:
     """For each variant: the whole, then who gains, who loses, and of whom nothing can be said."""
-    said = [line for variant in variants for line in _of(variant, baseline.name, unit)]
-    error = known_error or (
-        "How far a replay of this log is from what was recorded has not been measured here: "
-        "`hakaru simulate --replay` does it, and a change smaller than that error proves little."
-    )
-    return [*said, error]
+    return [line for variant in variants for line in _of(variant, baseline.name, unit)]
 
 
 def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
@@ -49,6 +42,9 @@ def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
     else:
         yield f"{variant.name}: no change of waits as a whole can be told from “{baseline}”."
     yield from _use(variant)
+    never = variant.metrics.get("num_unstarted", 0)
+    if never:
+        yield f"{variant.name}: {never:,.0f} jobs never begin under these rules; they count in no wait."
     sure = [group for group in variant.groups if _is_told(group.changes["mean_wait_s"])]
     gaining = [group for group in sure if group.changes["mean_wait_s"].change < 0]
     losing = [group for group in sure if group.changes["mean_wait_s"].change > 0]
@@ -113,20 +109,27 @@ def _use(variant: Variant) -> Iterator[str]:
 
 
 def _listed(groups: Sequence[GroupChange], unit: str) -> str:
-    """The largest changes first, of each kind of group."""
-    ordered = sorted(groups, key=lambda each: -abs(each.changes["mean_wait_s"].change))
-    return _cut(
-        [
-            f"{whose(group, unit)} (by {duration(abs(change.change))}; {_interval(change)})"
-            for group in ordered
-            for change in [group.changes["mean_wait_s"]]
-        ],
-        MOST_NAMED * 2,
+    """Kind by kind, the largest changes of each first."""
+    kinds = list(WHOSE)
+    ordered = sorted(
+        groups, key=lambda each: (kinds.index(each.by), -abs(each.changes["mean_wait_s"].change))
     )
+    few = [g for kind in kinds for g in [g for g in ordered if g.by == kind][:MOST_NAMED]]
+    named = [f"{whose(group, unit)} ({_size(group.changes['mean_wait_s'])})" for group in few]
+    more = len(groups) - len(few)
+    return _joined([*named, f"{more} more accounts"] if more else named)
+
+
+def _size(change: Change) -> str:
+    share = f", {change.relative:+.0%}" if change.relative is not None else ""
+    sign = share.replace("-", "−").replace("%", " %")
+    return f"{duration(change.change, True)}{sign}; {_interval(change)}"
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _cut(names: Sequence[str], most: int = MOST_NAMED * 3) -> str:
-    named = list(names[:most])
-    if len(names) > most:
-        named.append(f"{len(names) - most} more")
-    return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    more = len(names) - most
+    return _joined([*names[:most], f"{more} more"] if more > 0 else names)
