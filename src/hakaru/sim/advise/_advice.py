@@ -48,7 +48,9 @@ class Advice:
     without: Mapping[str, float]  # the objective if one setting stayed as it is
     split: int
     num_trials: int
-    num_allowed: int
+    num_settings: int
+    num_allowed: int  # settings that keep what must be kept
+    broken: Mapping[str, int]  # how many settings break each constraint
     num_searched: int  # jobs
     num_held_out: int
     seconds: float
@@ -130,7 +132,7 @@ def _conclude(
 ) -> Advice:
     assert held_out.baseline is not None
     space, searched_base = search.space, search.baseline
-    allowed = search.allowed()
+    allowed, num_settings, broken = search.allowed(), len(search.known), search.broken()
     point, best = allowed[0]
     baseline = Found(space.now, searched_base, held_out.baseline)
     with ThreadPoolExecutor(search.effort.threads) as pool:
@@ -154,7 +156,9 @@ def _conclude(
         without=without,
         split=split,
         num_trials=search.num_trials,
+        num_settings=num_settings,
         num_allowed=len(allowed),
+        broken=broken,
         num_searched=int((~held_out.counted).sum()),
         num_held_out=int(held_out.counted.sum()),
         seconds=time.monotonic() - begun,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -81,6 +82,11 @@ class Search:
         """What keeps all that must be kept, the best first; the baseline is among them."""
         kept = [each for each in self.known.values() if not each[1].broken]
         return sorted(kept, key=lambda each: each[1].value)
+
+    def broken(self) -> dict[str, int]:
+        """How many of the settings measured break each constraint, the most first."""
+        names = Counter(name for _, got in self.known.values() for name in got.broken)
+        return dict(names.most_common())
 
     def simplified(
         self, point: dict[str, Value], best: Measured, pool: Executor

@@ -1,0 +1,283 @@
+"""Advice on the terminal and as a document: the settings, the evidence, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from hakaru.cli._replay import trust_lines
+from hakaru.cli._schedule import SHOWN, duration
+from hakaru.cli._table import Column, Line, table_lines, wrapped
+
+if TYPE_CHECKING:
+    from hakaru.sim.advise import Advice, Constraints, Found, Objective, SlurmLines
+    from hakaru.sim.machine import Machine
+
+WORDS = {
+    "age": "points for age",
+    "size": "points for size",
+    "fair_share": "points for fair share",
+    "half_life_h": "half-life of usage",
+    "gpus_per_user": "{unit}s at once for each user",
+    "jobs_per_user": "jobs at once for each user",
+    "backfill": "backfilling",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """Advice, and what it was asked of."""
+
+    advice: Advice
+    cluster: str
+    unit: str
+    zone: str
+    machine: Machine
+    objective: Objective
+    constraints: Constraints
+    qos: str = "normal"
+
+    @property
+    def slurm(self) -> SlurmLines | None:
+        from hakaru.sim.advise import slurm_lines
+
+        if self.advice.rule is None:
+            return None
+        return slurm_lines(self.advice.rule, self.advice.space.baseline, self.unit, self.qos)
+
+
+def advice_lines(told: Told, width: int) -> Iterator[Line]:
+    """What was asked, what is advised, why, and how far the replay is from the record."""
+    yield from _asked(told, width)
+    yield "", ""
+    for text in wrapped(_verdict(told), width):
+        yield text, "bold"
+    for table, note in (
+        (_settings(told), _without(told)),
+        (_evidence(told), ""),
+        (_best(told), ""),
+    ):
+        if table and table[0].cells:
+            yield "", ""
+            yield from table_lines(table, 1, width)
+            yield from ((line, "dim") for line in wrapped(note, width) if line)
+    yield "", ""
+    if told.slurm is not None:
+        for line in told.slurm.text().splitlines():
+            yield line, "dim" if line.startswith("#") else ""
+        yield "", ""
+    yield from _fidelity(told, width)
+
+
+def value_text(metric: str, value: float | None) -> str:
+    """A metric's value as a person reads it."""
+    way = next(way for id, _, way in SHOWN if id == metric)
+    if value is None or value != value:
+        return "–"
+    if way == "time":
+        return duration(value)
+    return f"{value:.1%}" if way == "share" else f"{value:,.2f}"
+
+
+def as_document(told: Told) -> dict[str, Any]:
+    """The advice as plain data."""
+    from hakaru.sim.replay import differences, months_of
+
+    advice, slurm = told.advice, told.slurm
+    months = months_of(advice.replayed, told.zone)
+    return {
+        "cluster": told.cluster,
+        "num_pes": told.machine.num_pes,
+        "objective": {"metric": told.objective.metric, "jobs": told.objective.words},
+        "constraints": asdict(told.constraints),
+        "is_advised": advice.rule is not None,
+        "why_not": advice.why_not,
+        "gain": advice.gain,
+        "settings": dict(advice.point),
+        "settings_now": advice.space.now,
+        "slurm": asdict(slurm) if slurm else None,
+        "split": _moment(told).isoformat(),
+        "num_jobs": {"searched": advice.num_searched, "held_out": advice.num_held_out},
+        "num_trials": advice.num_trials,
+        "num_settings": advice.num_settings,
+        "num_allowed": advice.num_allowed,
+        "broken": dict(advice.broken),
+        "seconds": advice.seconds,
+        "baseline": _found(advice.baseline),
+        "advised": _found(advice.advised),
+        "best": [_found(found) for found in advice.best],
+        "importance": dict(advice.importance),
+        "without": _signed(told, advice.without),
+        "left_out": dict(advice.replayed.workload.left_out),
+        "replay": {
+            "differences": differences(advice.replayed).to_pylist(),
+            "months": [{"month": m.name, "trusted": m.trusted, "why": m.why} for m in months],
+        },
+    }
+
+
+def _asked(told: Told, width: int) -> Iterator[Line]:
+    from hakaru.sim.notation import write_limit, write_machine
+
+    advice, baseline = told.advice, told.advice.space.baseline
+    have = ", ".join([baseline.policy.id, *(write_limit(limit) for limit in baseline.limits)])
+    aim = "highest" if told.objective.sign < 0 else "lowest"
+    keeps = [f"{_name(m)} kept within {p:.0%}" for m, p in told.constraints.keep.items()]
+    keeps += [f"no {kind} losing more than {p:.0%}" for kind, p in told.constraints.loses.items()]
+    yield f"Advice for {told.cluster}, {write_machine(told.machine, told.unit)}", "bold"
+    texts = [
+        f"asked: the {aim} {_name(told.objective.metric)} of {told.objective.words}, "
+        + (", ".join(keeps) or "nothing to be kept"),
+        f"what you have: {have}",
+        f"searched: {advice.num_searched:,} jobs submitted before {_moment(told):%Y-%m-%d %H:%M}, "
+        f"{advice.num_trials} trials in {duration(advice.seconds)}, {advice.num_allowed} of "
+        f"{advice.num_settings} settings keep what must be kept{_broken(advice)}; judged by the "
+        f"{advice.num_held_out:,} jobs after",
+    ]
+    left = advice.replayed.workload.left_out.items()
+    for text in [*texts, *(f"left out {number:,}: {reason}" for reason, number in left)]:
+        for line in wrapped(text, width):
+            yield line, ""
+
+
+def _verdict(told: Told) -> str:
+    advice, metric = told.advice, told.objective.metric
+    if advice.why_not:
+        return f"Nothing beats what you have: {advice.why_not}."
+    values = (advice.baseline.held_out, advice.advised.held_out)
+    before, after = (value_text(metric, each.chosen[metric]) for each in values)
+    return (
+        f"Change the settings below: {_name(metric)} of {told.objective.words} goes from {before} to "
+        f"{after} ({_change(values[0].chosen[metric], values[1].chosen[metric])}) on the weeks that "
+        "were not searched."
+    )
+
+
+def _settings(told: Told) -> list[Column]:
+    """What changes, and what the objective would be if one setting stayed."""
+    advice = told.advice
+    names = [name for name, value in advice.point.items() if value != advice.space.now[name]]
+    without = _signed(told, advice.without)
+    metric = told.objective.metric
+    found = "advised" if advice.rule else "best found, not advised"
+    return [
+        Column("setting", [_setting(told, name) for name in names], right=False),
+        Column("now", [_setting_value(told, name, advice.space.now[name]) for name in names]),
+        Column(found, [_setting_value(told, name, advice.point[name]) for name in names]),
+        Column(f"{_name(metric)} without it", [value_text(metric, without[n]) for n in names]),
+        Column("importance", [f"{advice.importance.get(name, 0):.0%}" for name in names]),
+    ]
+
+
+def _without(told: Told) -> str:
+    metric = told.objective.metric
+    both = (told.advice.baseline.searched, told.advice.advised.searched)
+    before, after = (value_text(metric, each.chosen[metric]) for each in both)
+    return (
+        f"without it: if this setting alone stayed, on the weeks searched, where all together bring "
+        f"{before} to {after}; importance: its part in what the trials differ by"
+    )
+
+
+def _broken(advice: Advice) -> str:
+    told = ", ".join(f"{name}: {number}" for name, number in advice.broken.items())
+    return f" (broken by others: {told})" if told else ""
+
+
+def _evidence(told: Told) -> list[Column]:
+    """Each metric now and as advised, on the weeks held out, of the chosen jobs and of all."""
+    if told.advice.point == told.advice.space.now:
+        return []
+    before, after = told.advice.baseline.held_out, told.advice.advised.held_out
+    shown = [each for each in SHOWN if each[2] != "count"]
+    unit = "GPU" if told.unit == "gpu" else "processor"
+    columns = [Column("weeks held out", [t.format(unit=unit) for _, t, _ in shown], right=False)]
+    sides = [("all", before.all_jobs, after.all_jobs)]
+    if told.objective.of is not None:
+        sides.insert(0, ("chosen", before.chosen, after.chosen))
+    for name, old, new in sides:
+        columns += [
+            Column(f"{name}: now", [value_text(id, old[id]) for id, _, _ in shown]),
+            Column("then", [value_text(id, new[id]) for id, _, _ in shown]),
+            Column("change", [_change(old[id], new[id]) for id, _, _ in shown]),
+        ]
+    return columns
+
+
+def _best(told: Told) -> list[Column]:
+    """The best of the search, with what the weeks held out say of them."""
+    best, metric = told.advice.best, told.objective.metric
+    names = [knob.name for knob in told.advice.space.knobs]
+    rows = [[_setting_value(told, name, found.point[name]) for name in names] for found in best]
+    return [
+        Column("best of the search", [str(number) for number in range(1, len(best) + 1)]),
+        *(Column(name, [row[at] for row in rows]) for at, name in enumerate(names)),
+        Column("searched", [value_text(metric, found.searched.chosen[metric]) for found in best]),
+        Column("held out", [value_text(metric, found.held_out.chosen[metric]) for found in best]),
+        Column("breaks there", [", ".join(found.held_out.broken) or "–" for found in best], False),
+    ]
+
+
+def _fidelity(told: Told, width: int) -> Iterator[Line]:
+    """The error of the replay: what a gain must be held against."""
+    from hakaru.sim.replay import differences, months_of
+
+    replayed = told.advice.replayed
+    (row,) = differences(replayed).to_pylist()
+    yield "The error of the replay", "bold"
+    if not row["num_jobs"]:
+        yield "the log records no waits: the replay cannot be held against it", ""
+        return
+    text = (
+        f"of what you have, the recorded median wait is {duration(row['recorded_median_s'])} and the "
+        f"replayed {duration(row['simulated_median_s'])} (means {duration(row['recorded_mean_s'])} and "
+        f"{duration(row['simulated_mean_s'])}); half of the jobs are less than "
+        f"{duration(row['median_apart_s'])} apart, {row['share_within_5min']:.0%} within 5 min"
+    )
+    for line in wrapped(text, width):
+        yield line, ""
+    yield from trust_lines(months_of(replayed, told.zone), width)
+
+
+def _found(found: Found) -> dict[str, Any]:
+    return {
+        "settings": dict(found.point),
+        "searched": asdict(found.searched),
+        "held_out": asdict(found.held_out),
+    }
+
+
+def _signed(told: Told, values: Mapping[str, float]) -> dict[str, float]:
+    """What the search made small, as the metric itself."""
+    return {name: value * told.objective.sign for name, value in values.items()}
+
+
+def _moment(told: Told) -> datetime:
+    return datetime.fromtimestamp(told.advice.split, ZoneInfo(told.zone))
+
+
+def _name(metric: str) -> str:
+    return metric.removesuffix("_s").replace("_", " ")
+
+
+def _setting(told: Told, name: str) -> str:
+    return WORDS[name].format(unit="GPU" if told.unit == "gpu" else "processor")
+
+
+def _setting_value(told: Told, name: str, value: int | str) -> str:
+    if isinstance(value, str):
+        return value
+    if name in ("gpus_per_user", "jobs_per_user") and value >= told.machine.num_pes:
+        return "no limit"
+    return duration(value * 3600) if name == "half_life_h" else f"{value:,}"
+
+
+def _change(before: float, after: float) -> str:
+    if before != before or after != after:
+        return "–"
+    if before == after:
+        return "0 %"
+    return f"{(after - before) / abs(before):+.1%}".replace("%", " %") if before else "new"

@@ -1,0 +1,288 @@
+"""`hakaru advise`: settings for a stated aim, searched by replay, as lines of Slurm's configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hakaru.cli._options import Data, data_options, open_lake
+from hakaru.cli._output import without_nan, writing
+from hakaru.cli._selection import check_clusters, cluster_option, filter_options, make_selection
+from hakaru.cli._simulator import (
+    MachineOptions,
+    complete_policies,
+    load_kernel,
+    machine_of,
+    machine_options,
+    one_cluster,
+    swf_header,
+    workload_of,
+)
+from hakaru.cli._table import emit, page_width
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.analyses import Selection, Session
+    from hakaru.lake import Lake
+    from hakaru.sim.advise import Constraints, Effort, Objective
+    from hakaru.sim.workload import Workload
+
+EPILOG = """\b
+Examples:
+  hakaru advise --cluster mine --minimise p95-wait --for "num_pes = 1" --keep utilisation
+  hakaru advise --cluster mine --for multi-node --search limits --no-account-loses-more-than 10%
+  hakaru advise --from log.swf.gz --processors 100 --minimise mean-bounded-slowdown -o advice.json
+"""
+CLASSES = ("single-pe", "single-node", "multi-node")
+TOLERANCE = 0.01
+
+
+def part_of(text: str, where: str) -> float:
+    """A part of something: 10% or 0.1."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", text.strip())
+    if not found:
+        raise HakaruError(f"{where} {text!r} is not a part: write 10% or 0.1")
+    return float(found[1]) / (100 if found[2] else 1)
+
+
+def _part(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    return None if text is None else part_of(text, param.opts[0])
+
+
+def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+    from hakaru.sim.advise import METRICS
+
+    names = [name.removesuffix("_s").replace("_", "-") for name in METRICS]
+    return [name for name in names if name.startswith(start)]
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--minimise",
+    metavar="METRIC",
+    shell_complete=_complete_metrics,
+    help="What to lower: mean-wait, p95-wait (the default), mean-bounded-slowdown, gini-wait, …",
+)
+@click.option(
+    "--maximise", metavar="METRIC", shell_complete=_complete_metrics, help="As utilisation."
+)
+@click.option(
+    "--for",
+    "jobs",
+    metavar="JOBS",
+    help='Whose metric: a condition, e.g. "num_pes = 1", or a class, e.g. multi-node; else all jobs\'.',
+)
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="METRIC[:PART]",
+    shell_complete=_complete_metrics,
+    help="A metric of all jobs that must not get worse by more than a part (1%).",
+)
+@click.option(
+    "--no-account-loses-more-than",
+    "account",
+    metavar="PART",
+    callback=_part,
+    help="In mean wait, e.g. 10%.",
+)
+@click.option(
+    "--no-user-loses-more-than",
+    "user",
+    metavar="PART",
+    callback=_part,
+    help="In mean wait, e.g. 25%.",
+)
+@click.option(
+    "--search",
+    "parts",
+    default="weights,limits",
+    show_default=True,
+    metavar="PARTS",
+    help="What may change: weights, limits, backfill.",
+)
+@click.option(
+    "--policy",
+    "policy_id",
+    default="easy",
+    show_default=True,
+    metavar="ID",
+    shell_complete=complete_policies,
+    help="What you have: the policy that advice must beat.",
+)
+@click.option("--limit", "limits", multiple=True, metavar="LIMIT", help="A limit that you have.")
+@data_options
+@cluster_option
+@filter_options
+@machine_options
+@click.option("--trials", default=100, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), help="End the search after so many seconds."
+)
+@click.option(
+    "--threads", type=click.IntRange(min=1), help="Trials at once; else one for each core."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option(
+    "--search-part",
+    default="70%",
+    show_default=True,
+    metavar="PART",
+    callback=_part,
+    help="The first weeks, which are searched; the others are the judge.",
+)
+@click.option("--qos", default="normal", show_default=True, help="Slurm's QOS that gets limits.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the advice with its evidence as JSON.",
+)
+def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **given: Any) -> None:
+    """Search limits and weights for an aim, and print them as lines of Slurm's configuration.
+
+    The first weeks of the log are searched by replay; the weeks after them judge what was found. What is no
+    better there than what you have is not advised.
+    """
+    from hakaru.analyses import open_session
+    from hakaru.cli._advice import Told, advice_lines, as_document
+
+    filters = {name: given.pop(name) for name in ("where", "since", "until", "min_run", "states")}
+    selection = make_selection(**filters, cluster=given.pop("cluster"))
+    with open_lake(data) as lake, open_session(lake) as session:
+        check_clusters(session, selection.clusters)
+        told: Told = _advised(lake, session, one_cluster(session, selection), data, asked, given)
+    told = replace(told, qos=qos)
+    emit(advice_lines(told, page_width()))
+    if output is not None:
+        text = json.dumps(without_nan(as_document(told)), ensure_ascii=False, indent=1)
+        with writing(output):
+            output.write_text(text + "\n", encoding="utf-8")
+        click.echo(f"wrote {output}", err=True)
+
+
+def _advised(
+    lake: Lake, session: Session, selection: Selection, data: Data, asked: MachineOptions,
+    given: dict[str, Any],
+) -> Any:  # fmt: skip
+    from hakaru.cli._advice import Told
+    from hakaru.sim import POLICIES, Options
+    from hakaru.sim.advise import Rule, advise
+    from hakaru.sim.notation import parse_limit
+
+    (cluster,) = selection.clusters
+    zone = session.settings.cluster(cluster).zone
+    baseline = Rule(
+        POLICIES.get(given["policy_id"]), tuple(parse_limit(text) for text in given["limits"])
+    )
+    objective = _objective(session, selection, given)
+    constraints = _constraints(given)
+    parts = [part.strip() for part in given["parts"].split(",") if part.strip()]
+    machine = machine_of(session, cluster, asked, swf_header(lake, data, cluster))
+    workload = workload_of(session, selection)
+    load_kernel(baseline.policy)
+    with _progress(given["trials"], objective) as tell:
+        advice = advise(
+            workload, machine, baseline, parts, objective, constraints, _effort(given),
+            Options(zone=zone), tell,
+        )  # fmt: skip
+    return Told(advice, cluster, session.unit(cluster), zone, machine, objective, constraints)
+
+
+def _objective(session: Session, selection: Selection, given: dict[str, Any]) -> Objective:
+    from hakaru.sim.advise import Objective, metric_of
+    from hakaru.sim.advise.case import HIGHER_IS_BETTER
+
+    low, high = given["minimise"], given["maximise"]
+    if low and high:
+        raise HakaruError("give --minimise or --maximise, not both")
+    metric = metric_of(high or low or "p95-wait")
+    if (metric in HIGHER_IS_BETTER) != bool(high):
+        right = "--minimise" if high else "--maximise"
+        raise HakaruError(f"{high or low} is served by {right}: {right} {high or low}")
+    text = given["jobs"]
+    if text is None:
+        return Objective(metric)
+    where = f"parallelism = '{text}'" if text in CLASSES else text
+    words = f"{text} jobs" if text in CLASSES else f"jobs with {text}"
+    return Objective(metric, _chooser(session, selection, where), words)
+
+
+def _chooser(session: Session, selection: Selection, where: str) -> Callable[[Workload], Any]:
+    """Which jobs of a workload the condition holds for, by their keys in the lake."""
+    both = f"({selection.where}) AND ({where})" if selection.where else where
+    chosen = session.ask("SELECT job_id, submitted_at FROM jobs", replace(selection, where=both))
+
+    def keys(table: Any) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        moments = table["submitted_at"].cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+        ids = table["job_id"].cast(pa.string())
+        return pc.binary_join_element_wise(ids, moments.cast(pa.string()), "@")
+
+    def choose(workload: Workload) -> Any:
+        import numpy as np
+        import pyarrow.compute as pc
+
+        return np.asarray(pc.is_in(keys(workload.table), value_set=keys(chosen).combine_chunks()))
+
+    return choose
+
+
+def _constraints(given: dict[str, Any]) -> Constraints:
+    from hakaru.sim.advise import Constraints, metric_of
+
+    keep = {}
+    for text in given["keep"]:
+        name, _, part = text.partition(":")
+        keep[metric_of(name)] = part_of(part, f"--keep {name}:") if part else TOLERANCE
+    loses: Any = {kind: given[kind] for kind in ("account", "user") if given[kind] is not None}
+    return Constraints(keep, loses)
+
+
+def _effort(given: dict[str, Any]) -> Effort:
+    from hakaru.sim.advise import Effort
+
+    return Effort(
+        num_trials=given["trials"],
+        seconds=float("inf") if given["seconds"] is None else given["seconds"],
+        threads=given["threads"] or len(os.sched_getaffinity(0)),
+        seed=given["seed"],
+        searched=given["search_part"],
+    )
+
+
+@contextmanager
+def _progress(
+    num_trials: int, objective: Objective
+) -> Iterator[Callable[[int, int, float], None] | None]:
+    """A bar of trials with the best so far, on a terminal only."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from hakaru.cli._advice import value_text
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    best = TextColumn("{task.fields[best]}")
+    columns: Sequence[Any] = (
+        TextColumn("trials"), BarColumn(), MofNCompleteColumn(), best, TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("trials", total=num_trials, best="")
+
+        def tell(done: int, total: int, value: float) -> None:
+            bar.update(task, completed=done, best=f"best {value_text(objective.metric, value)}")
+
+        yield tell
