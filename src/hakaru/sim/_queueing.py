@@ -898,8 +898,10 @@ def _is_due(W, n, now):
 def _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
     """Where since the last pass nothing but this job came, only it need be tried."""
     head = n[HEAD]
-    overtakes = head >= 0 and _is_before(J, j, head)
-    if overtakes or n[DIRTY] or n[BATCHED] or n[PREEMPT] or _is_due(W, n, now):
+    is_other = head >= 0 and _is_before(J, j, head)
+    if len(L) > 0 and head >= 0:  # who began behind the head may have used up its limit
+        is_other = is_other or _is_held(J, L, V, C, n, head, False)
+    if is_other or n[DIRTY] or n[BATCHED] or n[PREEMPT] or _is_due(W, n, now):
         n[DIRTY] = 1
         return False
     if len(L) > 0 and _is_held(J, L, V, C, n, j, False):

@@ -1,0 +1,385 @@
+"""A slow, obvious simulator: lists, loops, everything found anew; what the kernels must agree with.
+
+One event at a time in the order (time, rank, sequence). A pass goes through the queue from the front: who
+fits begins, who is held by a limit is passed over, the first that does not fit is the head. Behind it a job
+begins if it fits now and either ends by the head's moment or lies on what the head leaves free. The head's
+reservation is found anew at every pass, but for one after a job that came in behind the head.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from hakaru import sim
+
+OVER, SUBMIT, END, CHANGE, HOUR = range(5)
+NEVER = math.inf
+
+
+@dataclass(eq=False)
+class Job:
+    number: int
+    submit: int
+    run: int
+    request: int
+    given: int  # estimate
+    key: Any
+    pes: int  # on each node
+    num_nodes: int
+    model: str | None
+    user: str | None
+    account: str | None
+    queue: str | None
+    start: int = -1
+    end: int = -1
+    expected: float = -1
+    seq: int = -1
+    restarts: int = 0
+    nodes: list[int] = field(default_factory=list)
+    is_released: bool = False
+
+    @property
+    def all_pes(self) -> int:
+        return self.pes * self.num_nodes
+
+
+class Slow:
+    def __init__(
+        self, workload: sim.Workload, machine: sim.Machine, policy: sim.Policy, options: sim.Options
+    ) -> None:
+        self.machine, self.policy, self.options = machine, policy, options
+        self.sizes = [group.size for group in machine.groups for _ in range(group.count)]
+        self.models = [group.model for group in machine.groups for _ in range(group.count)]
+        self.free = list(self.sizes)
+        self.open = [x not in machine.closed for x in range(len(self.sizes))]
+        self.jobs = [self.job_of(workload, j) for j in range(len(workload))]
+        self.users = workload.names["user"]
+        self.waiting: list[Job] = []
+        self.gated: list[Job] = []
+        self.active: list[Job] = []  # begun and not ended
+        self.history: dict[str | None, list[int]] = {}
+        self.uses: list[tuple[str | None, int, int, int]] = []  # user, PEs, from, to
+        self.usage = dict.fromkeys(self.users, 0.0)
+        self.now = self.counted_at = self.jobs[0].submit if self.jobs else 0
+        self.hour_at = self.now
+        self.seq = self.lost = 0
+        self.kept: Any = None
+        self.head: Job | None = None
+        self.promises: list[tuple[int, float]] = []  # head, and when it begins at the latest
+        self.events: list[Any] = [(job.submit, SUBMIT, job.number, job) for job in self.jobs]
+        self.events += [
+            (c.time, CHANGE, x, c)
+            for x, c in enumerate(sorted(machine.changes, key=lambda c: c.time))
+        ]
+        self.events += [(moment, HOUR, 0, None) for moment in self.hours()]
+
+    def job_of(self, w: sim.Workload, j: int) -> Job:
+        pes, num_nodes = int(w.pes[j]), 1
+        if not self.machine.is_flat:
+            num_nodes = max(int(w.num_nodes[j]), math.ceil(pes / max(self.sizes)))
+            pes = math.ceil(pes / num_nodes)
+        names = {
+            name: w.names[name][codes[j]] if codes[j] >= 0 else None
+            for name, codes in (
+                ("user", w.user),
+                ("account", w.account),
+                ("queue", w.queue),
+                ("gpu_model", w.model),
+            )
+        }
+        estimates = self.options.estimates
+        given = int((w.request if estimates is None else estimates(w))[j])
+        key = int(self.policy.order(w)[j]) if self.policy.order else 0
+        yields = self.policy.preempts and names["queue"] in self.options.low_queues
+        model = names.pop("gpu_model") if any(self.models) else None
+        submit, run, request = int(w.submit[j]), int(w.run[j]), int(w.request[j])
+        return Job(
+            j, submit, run, request, given, (yields, key), pes, num_nodes, model,
+            names["user"], names["account"], names["queue"],
+        )  # fmt: skip
+
+    # ---- events
+
+    def play(self) -> Slow:
+        while (event := self.next_event()) is not None:
+            self.events.remove(event)
+            time, rank, _, what = event
+            self.now = max(self.now, time)
+            keeps = self.happen(rank, what)
+            if not keeps:
+                self.kept = None
+            upcoming = self.next_event()
+            is_last = upcoming is None or upcoming[0] > self.now
+            if rank != OVER and (is_last or self.options.events == "one-by-one"):
+                self.open_gate()
+                self.reprioritise()
+                self.schedule()
+                while self.open_gate():
+                    self.schedule()
+        return self
+
+    def next_event(self) -> Any:
+        """None where all is over, or nothing can happen any more."""
+        is_over = not self.waiting and not self.gated and not self.active
+        if is_over and not any(rank == SUBMIT for _, rank, _, _ in self.events):
+            return None
+        return min(self.events, key=lambda event: event[:3], default=None)
+
+    def happen(self, rank: int, what: Any) -> bool:
+        """Whether the head's reservation stays as it is."""
+        if rank == OVER:
+            what.expected = what.start + what.request
+            return False
+        is_quiet = not self.release_expected()
+        if rank == SUBMIT:
+            held = self.is_held(what, at_gate=True)
+            (self.gated if held else self.waiting).append(what)
+            what.key = self.priority(what) if self.policy.weights else what.key
+            if self.policy.preempts or self.options.events == "batched":
+                return False
+            overtakes = self.head and self.place(what) < self.place(self.head)
+            return is_quiet and (held or not overtakes)
+        if rank == END:
+            self.leave(what)
+            what.end = self.now
+            self.history.setdefault(what.user, []).append(what.run)
+        elif rank == HOUR:
+            self.hour_at = self.now
+        else:
+            for job in list(self.active) if what.kind == "down" else ():
+                if what.node in job.nodes:
+                    self.put_back(job)
+            self.open[what.node] = what.kind == "up"
+        return False
+
+    def release_expected(self) -> bool:
+        """A job whose estimate ends at t is free at t."""
+        over = [job for job in self.active if not job.is_released and job.expected <= self.now]
+        for job in over:
+            self.release(job)
+        return bool(over)
+
+    def release(self, job: Job) -> None:
+        if not job.is_released:
+            job.is_released = True
+            for x in job.nodes:
+                self.free[x] += job.pes
+
+    def leave(self, job: Job) -> None:
+        self.release(job)
+        self.active.remove(job)
+        self.uses.append((job.user, job.all_pes, job.start, self.now))
+
+    def put_back(self, job: Job) -> None:
+        self.leave(job)
+        self.events = [event for event in self.events if event[3] is not job]
+        self.lost += (self.now - job.start) * job.all_pes
+        job.restarts += 1
+        job.start = -1
+        self.waiting.append(job)
+
+    def begin(self, job: Job, nodes: list[int]) -> None:
+        self.waiting.remove(job)
+        self.active.append(job)
+        self.seq += 1
+        job.start, job.nodes, job.is_released, job.seq = self.now, nodes, False, self.seq
+        for x in nodes:
+            self.free[x] -= job.pes
+        estimate = self.estimate(job)
+        job.expected = self.now + estimate
+        self.events.append((self.now + job.run, END, self.seq, job))
+        if estimate < job.run:
+            self.events.append((self.now + estimate, OVER, self.seq, job))
+
+    # ---- estimates, limits, priorities
+
+    def estimate(self, job: Job) -> int:
+        past = self.history.get(job.user, []) if job.user is not None else []
+        if self.policy.predictor == "last-two" and len(past) >= 2:
+            return min(job.request, sum(past[-2:]) // 2)
+        return job.given
+
+    def hours(self) -> list[int]:
+        """When a limit by hour begins or ceases to hold."""
+        if not any(limit.hours for limit in self.options.limits) or not self.jobs:
+            return []
+        first = self.jobs[0].submit // 1800 * 1800
+        moments = range(first, self.jobs[-1].submit + 40 * 86400, 1800)
+        states = [[self.holds(limit, at) for limit in self.options.limits] for at in moments]
+        return [moments[x] for x in range(1, len(states)) if states[x] != states[x - 1]]
+
+    def holds(self, limit: sim.Limit, at: int) -> bool:
+        if limit.hours is None:
+            return True
+        begin, end = limit.hours
+        hour = datetime.fromtimestamp(at, ZoneInfo(self.options.zone)).hour
+        return hour in {(begin + x) % 24 for x in range((end - begin - 1) % 24 + 1)}
+
+    def is_held(self, job: Job, at_gate: bool = False) -> bool:
+        return any(
+            self.exceeds(limit, job)
+            for limit in self.options.limits
+            if (limit.what == "queued-jobs") == at_gate and self.holds(limit, self.hour_at)
+        )
+
+    def exceeds(self, limit: sim.Limit, job: Job) -> bool:
+        def who(each: Job) -> Any:
+            if limit.queue is not None and each.queue != limit.queue:
+                return None
+            return "all" if limit.scope == "all" else getattr(each, limit.scope)
+
+        if who(job) is None or (limit.only is not None and who(job) != limit.only):
+            return False
+        others = self.waiting if limit.what == "queued-jobs" else self.active
+        counted = [each for each in (*others, job) if who(each) == who(job)]
+        if limit.what == "running-gpus":
+            return sum(each.all_pes for each in counted) > limit.value
+        return len(counted) > limit.value
+
+    def open_gate(self) -> bool:
+        came = False
+        for job in list(self.gated):
+            if not self.is_held(job, at_gate=True):
+                self.gated.remove(job)
+                self.waiting.append(job)
+                job.key = self.priority(job) if self.policy.weights else job.key
+                self.kept, came = None, True
+        return came
+
+    def place(self, job: Job) -> Any:
+        return job.key, job.number
+
+    def priority(self, job: Job) -> Any:
+        weights = self.policy.weights
+        num_open = sum(size for size, is_open in zip(self.sizes, self.open, strict=True) if is_open)
+        points = weights.age * min(1, (self.now - job.submit) / weights.max_age_s)
+        points += weights.size * job.all_pes / max(1, num_open)
+        total = sum(self.usage[user] for user in self.users)
+        if job.user is not None:
+            people = sum(usage > 0 for usage in self.usage.values())
+            ratio = self.usage[job.user] / total * people if total > 0 else 0
+            points += weights.fair_share * 2.0**-ratio
+        return False, -int((points + weights.queue.get(job.queue, 0)) * 2**20)
+
+    def reprioritise(self) -> None:
+        weights = self.policy.weights
+        if weights is None or self.now - self.counted_at < weights.period_s:
+            return
+        uses = self.uses + [(j.user, j.all_pes, j.start, self.now) for j in self.active]
+        decay = 2.0 ** (-(self.now - self.counted_at) / weights.half_life_s)
+        for user in self.users:
+            fresh = sum(
+                pes * max(0, end - max(begin, self.counted_at))
+                for person, pes, begin, end in uses
+                if person == user
+            )
+            self.usage[user] = self.usage[user] * decay + fresh
+        self.counted_at, self.kept = self.now, None
+        for job in self.waiting:
+            job.key = self.priority(job)
+
+    # ---- nodes
+
+    def choose(self, job: Job, has: list[int], spare: list[int] | None = None) -> list[int] | None:
+        """The nodes for a job: the fullest first or the emptiest, equals in order; None if too few fit."""
+        placement = self.machine.placement
+        fits = [
+            x
+            for x in range(len(has))
+            if self.open[x]
+            and has[x] >= job.pes
+            and (job.model is None or self.models[x] == job.model)
+            and not (job.num_nodes > 1 and placement.whole_nodes and has[x] < self.sizes[x])
+            and (spare is None or spare[x] >= job.pes)
+        ]
+        fits.sort(key=lambda x: (has[x] if placement.packing == "best-fit" else -has[x], x))
+        if len(fits) < job.num_nodes:
+            return None
+        if job.num_nodes == 1 or placement.locality == "anywhere":
+            return fits[: job.num_nodes]
+        under: dict[int, list[int]] = {}
+        for x in fits:
+            under.setdefault(x // (self.machine.switch_size or len(has)), []).append(x)
+        enough = [w for w in under if len(under[w]) >= job.num_nodes]
+        if enough:
+            return under[min(enough, key=lambda w: (len(under[w]), w))][: job.num_nodes]
+        if placement.locality == "required":
+            return None
+        most_first = sorted(under, key=lambda w: (-len(under[w]), w))
+        return [x for w in most_first for x in under[w]][: job.num_nodes]
+
+    # ---- a pass
+
+    def schedule(self) -> None:
+        self.head = None
+        for job in sorted(self.waiting, key=self.place):
+            if self.is_held(job):
+                continue
+            nodes = self.choose(job, self.free)
+            if nodes is not None:
+                self.begin(job, nodes)
+            elif self.policy.preempts and self.make_room(job):
+                self.schedule()
+                return
+            else:
+                self.head = job
+                break
+        if self.head and self.policy.backfill == "easy":
+            self.backfill(self.head)
+
+    def backfill(self, head: Job) -> None:
+        if self.kept is None or self.kept[0] is not head:
+            self.kept = (head, *self.reservation(head))
+            self.promises.append((head.number, self.kept[1]))
+        _, moment, spare = self.kept
+        behind = [job for job in self.waiting if self.place(job) > self.place(head)]
+        behind.sort(key=self.place)
+        if self.policy.scan == "shortest-first":
+            behind.sort(key=self.estimate)
+        for job in behind:
+            outlasts = self.now + self.estimate(job) > moment
+            nodes = self.choose(job, self.free, spare if outlasts else None)
+            if nodes is None or self.is_held(job):
+                continue
+            self.begin(job, nodes)
+            for x in nodes if outlasts else ():
+                spare[x] -= job.pes
+
+    def reservation(self, head: Job) -> tuple[float, list[int]]:
+        """When the head can begin by the estimates, and what is free then beside it."""
+        then = list(self.free)
+        running = [job for job in self.active if not job.is_released]
+        for moment in sorted({job.expected for job in running}):
+            for job in running:
+                for x in job.nodes if job.expected == moment else ():
+                    then[x] += job.pes
+            nodes = self.choose(head, then)
+            if nodes is not None:
+                whole = head.num_nodes > 1 and self.machine.placement.whole_nodes
+                for x in nodes:
+                    then[x] = 0 if whole else then[x] - head.pes
+                return moment, then
+        return NEVER, then
+
+    def make_room(self, job: Job) -> bool:
+        """Stop low jobs, the latest first, until it fits; only those on the nodes that it gets."""
+        low = self.options.low_queues
+        if job.queue is None or job.queue in low:
+            return False
+        then, stopped = list(self.free), []
+        victims = [each for each in self.active if each.queue in low and not each.is_released]
+        for victim in sorted(victims, key=lambda each: -each.seq):
+            stopped.append(victim)
+            for x in victim.nodes:
+                then[x] += victim.pes
+            nodes = self.choose(job, then)
+            if nodes is not None:
+                for each in stopped:
+                    if set(each.nodes) & set(nodes):
+                        self.put_back(each)
+                return True
+        return False

@@ -1,0 +1,179 @@
+"""The kernel against the slow simulator, job for job, on workloads that Hypothesis and chance draw."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hakaru import sim
+from tests.sim._jobs import workload
+from tests.sim._slow import Slow
+
+QUEUEING = [each.id for each in sim.POLICIES if each.backfill != "conservative"]
+quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+WEIGHTS = sim.Weights(
+    age=7, max_age_s=20, size=5, fair_share=9, half_life_s=15, period_s=4, queue={"long": 3.5}
+)
+
+
+@st.composite
+def jobs(draw: Any, sizes: int = 4, nodes: int = 3, most: int = 14) -> list[Any]:
+    """Times are small, so that much happens at once; runs of no length and exact requests are common."""
+    rows, at = [], 0
+    for _ in range(draw(st.integers(1, most))):
+        at += draw(st.sampled_from([0, 0, 0, 1, 1, 2, 5]))
+        run = draw(st.integers(0, 9))
+        names = {
+            "requested_s": run + draw(st.sampled_from([0, 0, 1, 3, 9])),
+            "user": draw(st.sampled_from(["ann", "bob", "cy", None])),
+            "account": draw(st.sampled_from(["lab", "hub", None])),
+            "queue": draw(st.sampled_from(["short", "long", None])),
+            "gpu_model": draw(st.sampled_from(["a", "b", None])),
+            "span_nodes": draw(st.sampled_from([1, 1, 1, *range(2, nodes + 1)])),
+        }
+        rows.append((at, run, draw(st.integers(1, sizes)), names))
+    return rows
+
+
+changes = st.lists(
+    st.builds(
+        sim.Change,
+        time=st.integers(-2, 30),
+        node=st.integers(0, 3),
+        kind=st.sampled_from(["up", "drain", "down"]),
+    ),
+    max_size=5,
+)
+placements = st.builds(
+    sim.Placement,
+    packing=st.sampled_from(["best-fit", "spread"]),
+    whole_nodes=st.booleans(),
+    locality=st.sampled_from(["anywhere", "preferred", "required"]),
+)
+flat = st.builds(sim.Machine.flat, st.integers(3, 6))
+of_nodes = st.builds(
+    sim.Machine,
+    groups=st.sampled_from(
+        [
+            (sim.Group(4, 4),),
+            (sim.Group(2, 4, "a"), sim.Group(2, 2, "b")),
+            (sim.Group(1, 2), sim.Group(3, 4, "a")),
+        ]
+    ),
+    switch_size=st.sampled_from([None, 2, 3]),
+    placement=placements,
+)
+limits = st.lists(
+    st.builds(
+        sim.Limit,
+        scope=st.sampled_from(["all", "user", "account", "queue"]),
+        what=st.sampled_from(["running-jobs", "running-gpus", "queued-jobs"]),
+        value=st.integers(0, 4),
+    ),
+    min_size=1,
+    max_size=3,
+)
+events = st.sampled_from(["one-by-one", "batched"])
+estimates = st.sampled_from(["request", "perfect", "scaled:0.5", "scaled:2"])
+
+
+def agree(
+    rows: Any, machine: sim.Machine, policy: str | sim.Policy, **options: Any
+) -> tuple[sim.Schedule, Slow]:
+    chosen = sim.POLICIES.get(policy) if isinstance(policy, str) else policy
+    others = sim.Options(**options)
+    got = sim.simulate(workload(*rows), machine, chosen, others)
+    slow = Slow(got.workload, machine, chosen, others).play()
+    assert got.start.tolist() == [job.start for job in slow.jobs]
+    assert got.end.tolist() == [job.end for job in slow.jobs]
+    assert got.num_restarts.tolist() == [job.restarts for job in slow.jobs]
+    assert got.totals["lost_s"] == slow.lost
+    if not machine.is_flat:
+        for job in slow.jobs:
+            assert got.nodes_of(job.number) == (job.nodes if job.start >= 0 else []), job.number
+    return got, slow
+
+
+@pytest.mark.parametrize("policy", QUEUEING)
+@quick
+@given(rows=jobs(sizes=6), machine=flat, events=events, text=estimates)
+def test_flat(policy: str, rows: Any, machine: sim.Machine, events: Any, text: str) -> None:
+    agree(rows, machine, policy, events=events, estimates=sim.estimates_of(text))
+
+
+@pytest.mark.parametrize("policy", QUEUEING)
+@quick
+@given(rows=jobs(), machine=of_nodes, events=events)
+def test_nodes(policy: str, rows: Any, machine: sim.Machine, events: Any) -> None:
+    agree(rows, machine, policy, events=events)
+
+
+@pytest.mark.parametrize("policy", QUEUEING)
+@quick
+@given(rows=jobs(), machine=of_nodes, limits=limits, events=events)
+def test_limits(
+    policy: str, rows: Any, machine: sim.Machine, limits: list[sim.Limit], events: Any
+) -> None:
+    agree(rows, machine, policy, limits=limits, events=events)
+
+
+@pytest.mark.parametrize("policy", QUEUEING)
+@quick
+@given(
+    rows=jobs(), machine=of_nodes, changes=changes, closed=st.sets(st.integers(0, 3), max_size=2)
+)
+def test_nodes_that_come_and_go(
+    policy: str, rows: Any, machine: sim.Machine, changes: list[sim.Change], closed: set[int]
+) -> None:
+    agree(rows, replace(machine, changes=tuple(changes), closed=tuple(closed)), policy)
+
+
+@quick
+@given(
+    rows=jobs(),
+    machine=of_nodes | flat,
+    limits=limits | st.just([]),
+    events=events,
+    low=st.sampled_from([["short"], ["long"]]),
+    changes=changes | st.just([]),
+)
+def test_preemption(
+    rows: Any, machine: sim.Machine, limits: Any, events: Any, low: list[str], changes: Any
+) -> None:
+    rows = [*rows, (0, 1, 1, {"queue": "short"}), (0, 1, 1, {"queue": "long"})]
+    rows.sort(key=lambda row: row[0])
+    if not machine.is_flat:
+        machine = replace(machine, changes=tuple(changes))
+    agree(rows, machine, "preempting", limits=limits, events=events, low_queues=low)
+
+
+@quick
+@given(rows=jobs(), machine=of_nodes | flat, limits=limits | st.just([]), events=events)
+def test_priorities(rows: Any, machine: sim.Machine, limits: Any, events: Any) -> None:
+    policy = replace(sim.POLICIES.get("multifactor"), weights=WEIGHTS)
+    agree(rows, machine, policy, limits=limits, events=events)
+
+
+@pytest.mark.parametrize("policy", QUEUEING)
+@pytest.mark.parametrize(
+    "machine", [sim.Machine.flat(8), sim.Machine.of_nodes(4, 4)], ids=["flat", "nodes"]
+)
+def test_a_long_queue(policy: str, machine: sim.Machine) -> None:
+    """Longer than several of the kernel's blocks of 64 jobs."""
+    chance = random.Random(policy)
+    rows = []
+    for _ in range(260):
+        run = chance.randrange(0, 90)
+        people = {"user": chance.choice("abcdef"), "requested_s": run + chance.randrange(0, 60)}
+        wide = {"span_nodes": chance.choice([1, 1, 1, 1, 2])}
+        rows.append((chance.randrange(0, 600), run, chance.randint(1, 6), people | wide))
+    rows.sort(key=lambda row: row[0])
+    held = [sim.Limit("user", "running-jobs", 3), sim.Limit("user", "queued-jobs", 40)]
+    agree(rows, machine, policy, limits=held)
+    agree(rows, machine, policy)
