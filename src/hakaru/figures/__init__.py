@@ -3,6 +3,7 @@
 from hakaru.figures._base import KINDS, Figure, draw, load_kinds
 from hakaru.figures._chromium import save
 from hakaru.figures._page import embedded
+from hakaru.figures._runs import figures_of_runs
 from hakaru.figures._where import conjunction, of_rules
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "conjunction",
     "draw",
     "embedded",
+    "figures_of_runs",
     "load_kinds",
     "of_rules",
     "save",

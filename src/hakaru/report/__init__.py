@@ -7,5 +7,6 @@ out, every figure with the published clusters beside it, data quality, how each 
 
 from hakaru.report._page import to_html
 from hakaru.report._story import Story, tell
+from hakaru.report._whatif import whatif_to_html
 
-__all__ = ["Story", "tell", "to_html"]
+__all__ = ["Story", "tell", "to_html", "whatif_to_html"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,17 @@ def play(folder: Path, number: int) -> int:
     rows = schedule.workload.table[ROW].to_numpy()
     results = {name: getattr(schedule, name) for name in RESULTS}
     totals = dict(schedule.totals)
+    left_out = schedule.workload.left_out
     part = _path(folder, number, "part.npz")
-    np.savez(part, rows=rows, totals=list(totals.values()), totals_of=list(totals), **results)
+    np.savez(
+        part,
+        rows=rows,
+        totals=np.array(list(totals.values()), float),
+        totals_of=np.array(list(totals), str),
+        left_out=np.array(list(left_out.values()), np.int64),
+        left_out_of=np.array(list(left_out), str),
+        **results,
+    )
     part.rename(_path(folder, number, "out.npz"))  # whole, or not there
     return len(rows)
 
@@ -58,9 +68,10 @@ def load(prepared: Prepared, folder: Path, number: int) -> Schedule:
     with np.load(_path(folder, number, "out.npz")) as held:
         got: dict[str, Any] = {name: held[name] for name in held.files}
     totals = dict(zip(got["totals_of"].tolist(), got["totals"].tolist(), strict=True))
-    reason = "larger than the machine"
+    more = dict(zip(got["left_out_of"].tolist(), got["left_out"].tolist(), strict=True))
+    workload = prepared.workload.take(got["rows"])
     return Schedule(
-        prepared.workload.take(got["rows"], reason),
+        replace(workload, left_out=dict(workload.left_out) | more),
         prepared.machine,
         prepared.recipe.policy,
         **{name: got[name] for name in RESULTS},

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
 
 LEAST_CHANGE_S = 1.0
-MOST_NAMED = 4
 WHOSE = {
     "queue": "jobs of queue {}",
     "class": "{} jobs",
@@ -46,16 +45,12 @@ def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
     if never:
         yield f"{variant.name}: {never:,.0f} jobs never begin under these rules; they count in no wait."
     sure = [group for group in variant.groups if _is_told(group.changes["mean_wait_s"])]
-    gaining = [group for group in sure if group.changes["mean_wait_s"].change < 0]
-    losing = [group for group in sure if group.changes["mean_wait_s"].change > 0]
-    if gaining:
-        yield f"{variant.name}: mean waits become shorter for {_listed(gaining, unit)}."
-    if losing:
-        yield f"{variant.name}: mean waits become longer for {_listed(losing, unit)}."
-    unsure = [group for group in variant.groups if group not in sure]
-    if unsure and (gaining or losing):
-        names = [whose(group, unit) for group in unsure]
-        yield f"{variant.name}: nothing can be said of {_cut(names)}."
+    for by in WHOSE:
+        if mine := [group for group in sure if group.by == by]:
+            yield f"{variant.name}, by {by}: {_who(mine, unit)}."
+    unsure = [whose(group, unit) for group in variant.groups if group not in sure]
+    if unsure and sure:
+        yield f"{variant.name}: nothing can be said of {_joined(unsure)}."
 
 
 def whose(group: GroupChange, unit: str) -> str:
@@ -68,8 +63,9 @@ def duration(seconds: float, signed: bool = False) -> str:
     size = abs(seconds)
     units = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
     scale, name = next((scale, name) for least, scale, name in units if size >= least)
-    number = f"{size / scale:.3g}" if size else "0"
-    sign = "−" if seconds < 0 else ("+" if signed and seconds > 0 else "")
+    number = f"{size / scale:.3g}" if size >= 1 else f"{size:.1f}".removesuffix(".0")
+    is_zero = number == "0"
+    sign = "" if is_zero else "−" if seconds < 0 else "+" if signed else ""
     return f"{sign}{number} {name}"
 
 
@@ -85,10 +81,9 @@ def _agrees(change: Change) -> bool:
 
 def _moved(change: Change) -> str:
     verb = "falls" if change.change < 0 else "rises"
-    share = f"{change.relative:+.0%}, " if change.relative is not None else ""
     return (
         f"{verb} from {duration(change.before)} to {duration(change.after)} "
-        f"({share.replace('-', '−').replace('%', ' %')}95 % interval of the change {_interval(change)})"
+        f"({duration(change.change, True)}{_share(change)}, 95 % interval {_interval(change)})"
     )
 
 
@@ -108,28 +103,33 @@ def _use(variant: Variant) -> Iterator[str]:
         )
 
 
-def _listed(groups: Sequence[GroupChange], unit: str) -> str:
-    """Kind by kind, the largest changes of each first."""
-    kinds = list(WHOSE)
-    ordered = sorted(
-        groups, key=lambda each: (kinds.index(each.by), -abs(each.changes["mean_wait_s"].change))
-    )
-    few = [g for kind in kinds for g in [g for g in ordered if g.by == kind][:MOST_NAMED]]
-    named = [f"{whose(group, unit)} ({_size(group.changes['mean_wait_s'])})" for group in few]
-    more = len(groups) - len(few)
-    return _joined([*named, f"{more} more accounts"] if more else named)
+def _who(groups: Sequence[GroupChange], unit: str) -> str:
+    """Who waits less and who longer on average, the largest changes first."""
+    ordered = sorted(groups, key=lambda each: -abs(each.changes["mean_wait_s"].change))
+    parts = []
+    for verb, is_gain in (("shorter mean waits", True), ("longer mean waits", False)):
+        named = [
+            f"{whose(group, unit)} ({_size(change)})"
+            for group in ordered
+            if ((change := group.changes["mean_wait_s"]).change < 0) == is_gain
+        ]
+        parts += [f"{verb} for {_joined(named)}"] if named else []
+    return "; ".join(parts)
 
 
 def _size(change: Change) -> str:
-    share = f", {change.relative:+.0%}" if change.relative is not None else ""
-    sign = share.replace("-", "−").replace("%", " %")
-    return f"{duration(change.change, True)}{sign}; {_interval(change)}"
+    return f"{duration(change.change, True)}{_share(change)}, interval {_interval(change)}"
+
+
+def _share(change: Change) -> str:
+    """In percent, or how many times as much where that says more."""
+    if change.relative is None:
+        return ""
+    if change.relative >= 2:
+        times = change.relative + 1
+        return f", {times:,.0f} times" if times >= 20 else f", {times:.1f} times"
+    return f", {change.relative * 100:+.0f} %".replace("-", "−")
 
 
 def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _cut(names: Sequence[str], most: int = MOST_NAMED * 3) -> str:
-    more = len(names) - most
-    return _joined([*names[:most], f"{more} more"] if more > 0 else names)

@@ -1,0 +1,60 @@
+"""The runs side by side as a table of texts: a row a run, values with their change and its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from hakaru.sim.whatif.outcome import Change, Outcome, Variant
+from hakaru.sim.whatif.words import duration
+
+
+def heading(outcome: Outcome) -> list[str]:
+    return ["run", *(name for title, *_ in _COLUMNS for name in (title, "change"))]
+
+
+def rows(outcome: Outcome) -> list[list[str]]:
+    return [_row(run) for run in outcome.runs]
+
+
+def _row(run: Variant) -> list[str]:
+    cells = [run.name]
+    for _, metric, show in _COLUMNS:
+        value = run.metrics[metric]
+        cells.append(show(value, False) if math.isfinite(value) else "–")
+        cells.append(_change(run.changes.get(metric), show))
+    return cells
+
+
+def _change(change: Change | None, show: Callable[[float, bool], str]) -> str:
+    if change is None or not math.isfinite(change.change):
+        return ""
+    if change.low is None or change.high is None:
+        return show(change.change, True)
+    mark = "" if change.is_sure else " ?"
+    bounds = f"{show(change.low, True)} to {show(change.high, True)}"
+    return f"{show(change.change, True)} ({bounds}){mark}"
+
+
+def _slowdown(value: float, signed: bool) -> str:
+    digits = 2 if abs(value) < 100 else 0
+    return f"{value:{'+' if signed else ''},.{digits}f}".replace("-", "−")
+
+
+def _gini(value: float, signed: bool) -> str:
+    return f"{value:{'+' if signed else ''}.3f}".replace("-", "−")
+
+
+def _percent(value: float, signed: bool) -> str:
+    """A change of a share is in points."""
+    text = f"{value * 100:+.1f}" if signed else f"{value * 100:.1f} %"
+    return text.replace("-", "−")
+
+
+_COLUMNS: tuple[tuple[str, str, Callable[[float, bool], str]], ...] = (
+    ("mean wait", "mean_wait_s", duration),
+    ("p95 wait", "p95_wait_s", duration),
+    ("mean slowdown", "mean_bounded_slowdown", _slowdown),
+    ("utilisation", "utilisation", _percent),
+    ("inequality", "gini_wait", _gini),
+)
