@@ -8,20 +8,21 @@ from zoneinfo import ZoneInfo
 
 from hakaru.figures import _parts as parts
 from hakaru.figures._base import HEIGHT, Figure
-from hakaru.figures.theme import DARK, DASHES, LIGHT, PALETTE, Theme
+from hakaru.figures.theme import DARK, DASHES, GREEN, GREY, LIGHT, ORANGE, PALETTE, Theme
 from hakaru.texts import language
 
 if TYPE_CHECKING:
-    from hakaru.sim.whatif import GroupChange, Outcome
+    from hakaru.sim.whatif import Change, Outcome, Variant
 
 HOUR_S = 3600
 ROW_PX = 22
 
 
 def figures_of_runs(outcome: Outcome, dark: bool = False) -> list[Figure]:
-    """The three figures of a what-if."""
+    """Waits, what each variant changes for whom, and busy PEs."""
     theme = DARK if dark else LIGHT
-    return [_waits(outcome, theme), _changes(outcome, theme), _busy(outcome, theme)]
+    changes = [_changes(run, theme) for run in outcome.variants]
+    return [_waits(outcome, theme), *changes, _busy(outcome, theme)]
 
 
 def _waits(outcome: Outcome, theme: Theme) -> Figure:
@@ -41,50 +42,48 @@ def _waits(outcome: Outcome, theme: Theme) -> Figure:
     return _figure("cdf", "Waits", "How long do jobs wait in each run?", option, theme, [note])
 
 
-def _changes(outcome: Outcome, theme: Theme) -> Figure:
-    """A box a group and a variant: the interval, and in it the change itself."""
-    groups = [(each.by, each.group) for each in outcome.variants[0].groups]
-    names = [f"{by}: {group}" for by, group in groups]
-    series = [
-        {
-            "type": "boxplot",
-            "name": run.name,
-            "itemStyle": {"color": PALETTE[(at + 1) % len(PALETTE)], "borderColor": theme.muted},
-            "boxWidth": [4, 12],
-            "data": _boxes({(each.by, each.group): each for each in run.groups}, groups),
-        }
-        for at, run in enumerate(outcome.variants)
-    ]
-    category = parts.category_axis(theme, "", names, inverse=True)
+def _changes(run: Variant, theme: Theme) -> Figure:
+    """A box a group: the interval, and in it the change itself."""
+    groups = [each for each in run.groups if each.changes["mean_wait_s"].low is not None]
+    names = [f"{each.by}: {each.group}" for each in groups]
     option = {
-        "grid": parts.grid(left=210),
-        "legend": parts.legend(theme, [str(each["name"]) for each in series], show=True),
+        "grid": parts.grid(left=210, top=12),
         "tooltip": {"trigger": "item"},
         "xAxis": parts.value_axis(theme, "Change of the mean wait (h), 95 % interval"),
-        "yAxis": category,
-        "series": series,
+        "yAxis": parts.category_axis(theme, "", names, inverse=True),
+        "series": [
+            {
+                "type": "boxplot",
+                "name": run.name,
+                "boxWidth": [4, 12],
+                "data": [_box(each.changes["mean_wait_s"], theme) for each in groups],
+            }
+        ],
     }
-    height = 130 + max(len(names) * (ROW_PX + 8 * len(series)), ROW_PX)
     notes = [
-        "A box is the interval, the line in it the change; left of zero jobs wait less.",
-        "Groups without an interval are not drawn.",
+        "A box is the interval and the line in it the change; grey where it includes zero. Left of "
+        "zero jobs wait less."
     ]
+    question = "By how much does each group's mean wait change?"
+    height = 90 + ROW_PX * max(len(names), 1)
     return _figure(
-        "boxes", "Who gains, who loses", "By how much does each group's mean wait change?",
-        option, theme, notes, height,
-    )  # fmt: skip
+        "boxplot", f"Who gains, who loses: {run.name}", question, option, theme, notes, height
+    )
 
 
-def _boxes(found: dict[tuple[str, str], GroupChange], groups: list[tuple[str, str]]) -> list[Any]:
-    return [_box(found.get(group)) for group in groups]
-
-
-def _box(group: GroupChange | None) -> Any:
-    change = group.changes["mean_wait_s"] if group else None
-    if change is None or change.low is None or change.high is None:
-        return "-"  # how ECharts writes that there is none
-    low, middle, high = (each / HOUR_S for each in (change.low, change.change, change.high))
-    return [low, low, middle, high, high]
+def _box(change: Change, theme: Theme) -> dict[str, Any]:
+    ends = (
+        change.low or 0.0,
+        change.low or 0.0,
+        change.change,
+        change.high or 0.0,
+        change.high or 0.0,
+    )
+    colour = (GREEN if change.change < 0 else ORANGE) if change.is_sure else GREY
+    return {
+        "value": [end / HOUR_S for end in ends],
+        "itemStyle": {"color": colour, "borderColor": theme.text, "borderWidth": 1},
+    }
 
 
 def _busy(outcome: Outcome, theme: Theme) -> Figure:

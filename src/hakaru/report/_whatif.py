@@ -1,4 +1,4 @@
-"""The page of a what-if: the runs side by side, who gains and who loses, and three figures."""
+"""The page of a what-if: the runs side by side, who gains and who loses, and figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def whatif_to_html(outcome: Outcome, cluster: str) -> str:
             rows=rows(outcome),
             sentences=outcome.sentences,
             known_error=outcome.known_error,
-            figures=[_figure(figure) for figure in figures_of_runs(outcome)],
+            figures=[
+                _figure(number, each) for number, each in enumerate(figures_of_runs(outcome), 1)
+            ],
             groups=[
                 (run.name, [_group(each, outcome.unit) for each in run.groups])
                 for run in outcome.variants
@@ -52,11 +54,11 @@ def _subtitle(outcome: Outcome) -> str:
     )
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def _figure(number: int, figure: Figure) -> dict[str, Any]:
     """A tooltip of HTML would need style attributes, which the page's policy forbids."""
     tooltip = figure.option["tooltip"] | {"renderMode": "richText"}
     return {
-        "id": figure.kind,
+        "id": f"figure-{number}",
         "title": figure.title,
         "question": figure.question,
         "height": figure.height,

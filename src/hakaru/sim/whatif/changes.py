@@ -54,9 +54,7 @@ def limit_queue(workload: Workload, name: str, rule: QueueRule) -> Changed:
     long = mine & (workload.request > limit_s)
     large = mine & (workload.pes > (rule.max_gpus or np.inf))
     refused = large | (long if rule.over == "refuse" else False)
-    notes = [f"queue {name}: {refused.sum():,} jobs above its limits do not run"] * bool(
-        refused.any()
-    )
+    notes = []
     cut = long & ~refused
     if cut.any():
         request = np.where(cut, limit_s, workload.request).astype(np.int64)

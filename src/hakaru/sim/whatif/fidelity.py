@@ -60,10 +60,14 @@ def _left_out(months: Sequence[Month], chosen: Sequence[Month], scenario: Scenar
     num, total = (sum(month.num_jobs for month in each) for each in (chosen, months))
     others = [month for month in months if month not in chosen]
     worst = next((month for month in others if month.trusted == "no"), others[0])
+    named = ", ".join(month.name for month in others)
+    why = f"{named}, as {worst.why}"
+    if len(others) > 1:
+        why = f"{named}; {worst.name}, for one, as {worst.why}"
     return (
         f"Compared are the {num:,} of {total:,} jobs submitted in months that a replay can be held "
-        f"against ({', '.join(month.name for month in chosen)}); all are replayed. Left out are "
-        f"{', '.join(month.name for month in others)}; {worst.name}, for one, as {worst.why}. "
+        f"against ({', '.join(month.name for month in chosen)}); all are replayed. Left out: "
+        f"{why}. "
         f'`months = "plausible"` or "all" compares more.'
     )
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int, str], None]  # how many are done, of how many, and which was last
 SECONDS_BETWEEN_LOOKS = 1.0
+WORKER = "hakaru.sim.whatif._worker"
 
 
 def play_all(
@@ -74,7 +75,7 @@ def _in_processes(
 
 
 def _process(folder: Path, number: int) -> None:
-    command = [sys.executable, "-m", tasks.__name__, str(folder), str(number)]
+    command = [sys.executable, "-P", "-m", WORKER, str(folder), str(number)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise HakaruError(

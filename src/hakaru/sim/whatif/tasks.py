@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +80,3 @@ def load(prepared: Prepared, folder: Path, number: int) -> Schedule:
 
 def _path(folder: Path, number: int, ending: str) -> Path:
     return folder / f"run-{number}.{ending}"
-
-
-if __name__ == "__main__":
-    play(Path(sys.argv[1]), int(sys.argv[2]))

@@ -244,7 +244,11 @@ def _failing(machine: Machine, failures: tuple[Failure, ...], zone: str) -> tupl
                 Change(begin, node, kind),
                 Change(begin + round(failure.hours * 3600), node, "up"),
             ]
-    note = f"{len(failures)} times nodes fail, {sum(f.nodes for f in failures)} nodes in all"
+    listed = [
+        f"{each.nodes} nodes {each.kind} from {each.at:%Y-%m-%d %H:%M} for {each.hours:g} h"
+        for each in failures
+    ]
+    note = "; ".join(listed)
     return replace(machine, changes=(*machine.changes, *made)), note
 
 
