@@ -1,0 +1,70 @@
+"""Nodes that come, are drained and are lost, worked by hand."""
+
+from __future__ import annotations
+
+from hakaru import sim
+from tests.sim._jobs import play
+
+
+def test_nodes_over_time() -> None:
+    # One node, two from 50, one from 100. The second job begins on node 1 when that comes and keeps it
+    # until 130, though it is drained at 100; the last two share node 0 in turn.
+    machine = sim.Machine.over_time([(0, 1), (50, 2), (100, 1)], 4)
+    got = play([(0, 80, 4), (10, 80, 4), (110, 10, 4), (111, 10, 4)], machine, "easy")
+    assert got.start.tolist() == [0, 50, 110, 120]
+    assert [got.nodes_of(j) for j in range(4)] == [[0], [1], [0], [0]]
+    # A drained node counts as long as it is used: 4 × 50, 8 × 50, and 8 from 100 to 130.
+    assert got.totals["capacity_s"] == 200 + 400 + 240
+    assert got.totals["busy_s"] == 4 * (80 + 80 + 10 + 10)
+
+
+def test_a_node_that_is_lost_takes_its_jobs_along() -> None:
+    # At 30 node 0 goes with 4 PEs × 30 s of work. Its job begins anew on node 1 at 40 and ends at 140.
+    changes = (sim.Change(30, 0, "down"), sim.Change(60, 0, "up"))
+    machine = sim.Machine.of_nodes(2, 4, changes=changes)
+    got = play([(0, 100, 4), (0, 40, 4), (50, 5, 4)], machine, "easy")
+    assert got.start.tolist() == [40, 0, 60]
+    assert got.end.tolist() == [140, 40, 65]
+    assert got.num_restarts.tolist() == [1, 0, 0]
+    assert got.totals["lost_s"] == 120
+    # Work that was lost was work: 30 + 100 + 40 + 5 s on four PEs.
+    assert got.totals["busy_s"] == 4 * 175
+    # 8 until 30, 4 until 60, 8 until 140.
+    assert got.totals["capacity_s"] == 8 * 30 + 4 * 30 + 8 * 80
+
+
+def test_a_job_of_two_nodes_is_lost_with_one_of_them() -> None:
+    machine = sim.Machine.of_nodes(3, 2, changes=(sim.Change(7, 1, "down"),))
+    got = play([(0, 10, 4, {"span_nodes": 2})], machine, "easy")
+    assert (got.start.tolist(), got.nodes_of(0), got.totals["lost_s"]) == ([7], [0, 2], 28)
+    assert got.table()["why_waited"].to_pylist() == ["node lost"]
+
+
+def test_a_drained_node_finishes_its_jobs() -> None:
+    machine = sim.Machine.of_nodes(2, 4, changes=(sim.Change(30, 0, "drain"),))
+    got = play([(0, 100, 4), (0, 40, 4), (35, 10, 4), (36, 10, 4)], machine, "easy")
+    assert got.start.tolist() == [0, 0, 40, 50]
+    assert got.num_restarts.sum() == got.totals["lost_s"] == 0
+
+
+def test_a_loss_when_a_job_ends_costs_nothing() -> None:
+    machine = sim.Machine.of_nodes(1, 4, changes=(sim.Change(10, 0, "down"),))
+    got = play([(0, 10, 4)], machine, "easy")
+    assert (got.end.tolist(), got.totals["lost_s"]) == ([10], 0)
+
+
+def test_what_changed_before_the_log_is_not_counted() -> None:
+    machine = sim.Machine.of_nodes(2, 4, changes=(sim.Change(500, 1, "drain"),))
+    got = play([(1000, 10, 4), (1000, 10, 4)], machine, "easy")
+    assert got.start.tolist() == [1000, 1010]
+    assert got.totals["capacity_s"] == got.totals["busy_s"] == 80
+
+
+def test_a_machine_that_never_comes_back_leaves_jobs_waiting() -> None:
+    machine = sim.Machine.of_nodes(1, 4, changes=(sim.Change(5, 0, "down"),))
+    got = play([(0, 10, 4), (20, 10, 4)], machine, "easy")
+    assert got.start.tolist() == got.end.tolist() == [-1, -1]
+    table = got.table()
+    assert table["started_at"].null_count == table["ended_at"].null_count == 2
+    assert table["wait_s"].null_count == table["run_s"].null_count == 2
+    assert got.nodes_of(0) == []
