@@ -302,3 +302,21 @@ def test_durations_are_written_as_slurm_reads_them(seconds, text):
 
 def _weighted(weights: Weights) -> Policy:
     return replace(POLICIES.get("multifactor"), weights=weights)
+
+
+def test_only_months_that_the_record_does_not_contradict_count():
+    """In February eight jobs on four PEs are recorded at once, for two days: January and March count.
+
+    With jobs in weeks 0 to 4 and 9 that count, the first four are searched.
+    """
+    rows = [row for number in range(10) for row in week(number)]
+    rows += [(33 * 86400, 2 * 86400, 1, "eve", "lab")] * 8
+    workload = jobs_of(sorted(rows, key=lambda row: row[0]))
+    effort = Effort(num_trials=4)
+    got = advise(workload, MACHINE, EASY, ("limits",), P95_OF_ANN, effort=effort)
+    assert got.months == (2, 3)
+    assert got.split == 4 * WEEK
+    assert (got.num_searched, got.num_held_out) == (4 * 13, 2 * 13)
+    every = advise(workload, MACHINE, EASY, ("limits",), P95_OF_ANN, effort=effort, months="all")
+    assert every.months == (3, 3)
+    assert every.num_searched + every.num_held_out == len(rows)

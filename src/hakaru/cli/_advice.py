@@ -101,6 +101,7 @@ def as_document(told: Told) -> dict[str, Any]:
         "slurm": asdict(slurm) if slurm else None,
         "split": _moment(told).isoformat(),
         "num_jobs": {"searched": advice.num_searched, "held_out": advice.num_held_out},
+        "num_months": {"counted": advice.months[0], "all": advice.months[1]},
         "num_trials": advice.num_trials,
         "num_settings": advice.num_settings,
         "num_allowed": advice.num_allowed,
@@ -137,6 +138,12 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
         f"{advice.num_settings} settings keep what must be kept{_broken(advice)}; judged by the "
         f"{advice.num_held_out:,} jobs after",
     ]
+    num, total = advice.months
+    if num < total:
+        texts.append(
+            f"counted are the jobs of {num} of {total} months, which the record does not contradict "
+            "(see below); all are replayed; --months all counts them all"
+        )
     left = advice.replayed.workload.left_out.items()
     for text in [*texts, *(f"left out {number:,}: {reason}" for reason, number in left)]:
         for line in wrapped(text, width):

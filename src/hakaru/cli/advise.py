@@ -140,6 +140,13 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     callback=_part,
     help="The first weeks, which are searched; the others are the judge.",
 )
+@click.option(
+    "--months",
+    type=click.Choice(["trusted", "plausible", "all"]),
+    default="trusted",
+    show_default=True,
+    help="Whose jobs count: of months that the record does not contradict; all are replayed.",
+)
 @click.option("--qos", default="normal", show_default=True, help="Slurm's QOS that gets limits.")
 @click.option(
     "-o",
@@ -193,7 +200,7 @@ def _advised(
     with _progress(given["trials"], objective) as tell:
         advice = advise(
             workload, machine, baseline, parts, objective, constraints, _effort(given),
-            Options(zone=zone), tell,
+            Options(zone=zone), tell, given["months"],
         )  # fmt: skip
     return Told(advice, cluster, session.unit(cluster), zone, machine, objective, constraints)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from hakaru.errors import HakaruError
 from hakaru.sim.advise.case import Case, Constraints, Measured, Objective
 from hakaru.sim.advise.search import Effort, Search, Tell
 from hakaru.sim.advise.space import Point, Rule, Space
+from hakaru.sim.metrics import groups_of
+from hakaru.sim.replay import months_of
 from hakaru.sim.run import Options, simulate
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 WEEK_S = 7 * 86400
 NUM_BEST = 5
+Months = Literal["trusted", "plausible", "all"]
+TRUST = {"trusted": ("yes",), "plausible": ("yes", "partly"), "all": ("yes", "partly", "no")}
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Advice:
     num_searched: int  # jobs
     num_held_out: int
     seconds: float
+    months: tuple[int, int]  # whose jobs count, and all
     space: Space
     replayed: Schedule  # the whole log under the baseline
 
@@ -74,39 +79,57 @@ def advise(
     effort: Effort | None = None,
     options: Options | None = None,
     tell: Tell | None = None,
+    months: Months = "trusted",
 ) -> Advice:
-    """The best settings that the search finds, with the evidence for or against them."""
+    """The best settings that the search finds, with the evidence for or against them.
+
+    Only jobs of `months` that the record does not contradict count; all are replayed.
+    """
     begun, effort = time.monotonic(), effort or Effort()
     options = replace(options or Options(), limits=baseline.limits)
     whole = simulate(workload, machine, baseline.policy, options)
     workload = whole.workload  # without what is larger than the machine
     space = Space.of(workload, machine, baseline, parts)
-    split = split_at(workload, effort.searched)
+    compared, num_months = _compared(whole, months, options.zone)
+    split = split_at(workload, effort.searched, compared)
     first = workload.submit < split
     keep = np.ones(len(workload), bool) if objective.of is None else objective.of(workload)
-    _check_jobs(keep, first, objective)
+    _check_jobs(keep & compared, first, objective)
     constraints = constraints or Constraints()
     _check_names(workload, constraints)
-    searched = Case(workload.take(first), machine, options, objective, constraints, keep[first])
+    searched = Case(
+        workload.take(first), machine, options, objective, constraints, keep[first], compared[first]
+    )
     searched.set_baseline(baseline)
     search = Search(space, searched, effort, tell)
     search.run()
-    held_out = Case(workload, machine, options, objective, constraints, keep, ~first)
+    held_out = Case(workload, machine, options, objective, constraints, keep, compared & ~first)
     held_out.set_baseline(baseline, whole)
-    return _conclude(search, held_out, split, begun, whole)
+    return _conclude(search, held_out, split, begun, whole, num_months)
 
 
-def split_at(workload: Workload, part: float) -> int:
-    """The moment up to which jobs are searched: a whole number of weeks, or a part of a short log."""
+def split_at(workload: Workload, part: float, compared: Any = None) -> int:
+    """The moment up to which jobs are searched: a part of the weeks with jobs, or of a short log's time."""
     if not 0 < part < 1:
         raise HakaruError(f"the part of the log to search is between 0 and 1, found {part}")
-    if len(workload) < 2:
-        raise HakaruError(f"{len(workload)} jobs cannot be searched and judged: give a longer log")
-    first, last = int(workload.submit.min()), int(workload.submit.max())
-    num_weeks = (last - first) // WEEK_S + 1
-    if num_weeks < 4:
+    submit = workload.submit if compared is None else workload.submit[compared]
+    if len(submit) < 2:
+        raise HakaruError(f"{len(submit)} jobs cannot be searched and judged: give a longer log")
+    first, last = int(submit.min()), int(submit.max())
+    weeks = np.unique((submit - first) // WEEK_S)
+    if len(weeks) < 4:
         return first + round((last - first) * part)
-    return first + min(num_weeks - 1, max(1, round(num_weeks * part))) * WEEK_S
+    return first + int(weeks[min(len(weeks) - 1, max(1, round(len(weeks) * part)))]) * WEEK_S
+
+
+def _compared(replayed: Schedule, months: Months, zone: str) -> tuple[Any, tuple[int, int]]:
+    """The jobs that count, and how many months they are of; all where no month is such."""
+    known = months_of(replayed, zone)
+    chosen = np.array([month.trusted in TRUST[months] for month in known], bool)
+    if not chosen.any():
+        chosen[:] = True
+    codes, _ = groups_of(replayed.workload, "month", zone)
+    return chosen[codes], (int(chosen.sum()), len(known))
 
 
 def _check_jobs(keep: Any, first: Any, objective: Objective) -> None:
@@ -128,7 +151,12 @@ def _check_names(workload: Workload, constraints: Constraints) -> None:
 
 
 def _conclude(
-    search: Search, held_out: Case, split: int, begun: float, replayed: Schedule
+    search: Search,
+    held_out: Case,
+    split: int,
+    begun: float,
+    replayed: Schedule,
+    months: tuple[int, int],
 ) -> Advice:
     assert held_out.baseline is not None
     space, searched_base = search.space, search.baseline
@@ -159,9 +187,10 @@ def _conclude(
         num_settings=num_settings,
         num_allowed=len(allowed),
         broken=broken,
-        num_searched=int((~held_out.counted).sum()),
+        num_searched=int(search.case.counted.sum()),
         num_held_out=int(held_out.counted.sum()),
         seconds=time.monotonic() - begun,
+        months=months,
         space=space,
         replayed=replayed,
     )
