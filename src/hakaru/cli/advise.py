@@ -73,7 +73,10 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     help="What to lower: mean-wait, p95-wait (the default), mean-bounded-slowdown, gini-wait, …",
 )
 @click.option(
-    "--maximise", metavar="METRIC", shell_complete=_complete_metrics, help="As utilisation."
+    "--maximise",
+    metavar="METRIC",
+    shell_complete=_complete_metrics,
+    help="What to raise: utilisation.",
 )
 @click.option(
     "--for",
@@ -119,19 +122,39 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     shell_complete=complete_policies,
     help="What you have: the policy that advice must beat.",
 )
-@click.option("--limit", "limits", multiple=True, metavar="LIMIT", help="A limit that you have.")
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="LIMIT",
+    help="A limit that you have, e.g. user:running-gpus=16 (see `hakaru simulate`).",
+)
 @data_options
 @cluster_option
 @filter_options
 @machine_options
-@click.option("--trials", default=100, show_default=True, type=click.IntRange(min=1))
+@click.option(
+    "--trials",
+    default=100,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Settings to try.",
+)
 @click.option(
     "--seconds", type=click.FloatRange(min=0), help="End the search after so many seconds."
 )
 @click.option(
     "--threads", type=click.IntRange(min=1), help="Trials at once; else one for each core."
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The same seed, the same advice.",
+)
 @click.option(
     "--search-part",
     default="70%",
@@ -263,7 +286,7 @@ def _effort(given: dict[str, Any]) -> Effort:
     return Effort(
         num_trials=given["trials"],
         seconds=float("inf") if given["seconds"] is None else given["seconds"],
-        threads=given["threads"] or len(os.sched_getaffinity(0)),
+        threads=given["threads"] or (os.cpu_count() or 1),
         seed=given["seed"],
         searched=given["search_part"],
     )
