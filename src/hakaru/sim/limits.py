@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -41,8 +41,14 @@ class Limit:
                 f"limit {self}: scope is one of {', '.join(SCOPES)}, what one of {', '.join(WHAT)}, "
                 "and value is not negative"
             )
-        if self.hours and not all(0 <= hour <= 24 for hour in self.hours):
-            raise HakaruError(f"limit {self}: hours go from 0 to 24")
+        if self.hours and not (
+            all(0 <= hour <= 24 for hour in self.hours) and _is_span(self.hours)
+        ):
+            raise HakaruError(f"limit {self}: hours are two, from 0 to 24, that differ")
+
+
+def _is_span(hours: tuple[int, ...]) -> bool:
+    return len(hours) == 2 and hours[0] != hours[1]
 
 
 def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any, Any, Any, int]:
@@ -85,7 +91,7 @@ def _moments(limits: Sequence[Limit], workload: Workload, zone: str) -> list[int
     hours = {hour % 24 for limit in limits if limit.hours for hour in limit.hours}
     if not hours or not len(workload):
         return [-(2**50)]
-    clock = ZoneInfo(zone)
+    clock = _clock(zone)
     first = datetime.fromtimestamp(int(workload.submit[0]), clock).replace(
         minute=0, second=0, microsecond=0
     )
@@ -93,6 +99,15 @@ def _moments(limits: Sequence[Limit], workload: Workload, zone: str) -> list[int
     days = [first.replace(hour=0) + timedelta(days=day) for day in range(num_days)]
     bounds = sorted(int(day.replace(hour=hour).timestamp()) for day in days for hour in hours)
     return [-(2**50), *(moment for moment in bounds if moment > workload.submit[0])]
+
+
+def _clock(zone: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise HakaruError(
+            f"limits by hour need the site's time zone, found {zone!r}: use a name such as Asia/Tokyo"
+        ) from None
 
 
 def _value(limit: Limit, moment: int, zone: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -60,9 +60,15 @@ class Machine:
         if not self.groups or any(group.count < 1 or group.size < 1 for group in self.groups):
             raise HakaruError("a machine needs at least one node with at least one PE")
         last = self.num_nodes - 1
-        wrong = [change.node for change in self.changes if not 0 <= change.node <= last]
+        named = [*(change.node for change in self.changes), *self.closed]
+        wrong = [node for node in named if not 0 <= node <= last]
         if wrong:
             raise HakaruError(f"a change names node {wrong[0]}, but the nodes are 0 to {last}")
+        kinds = [change.kind for change in self.changes if change.kind not in get_args(Kind)]
+        if kinds:
+            raise HakaruError(f"a node goes {', '.join(get_args(Kind))}, not {kinds[0]!r}")
+        if self.switch_size is not None and self.switch_size < 1:
+            raise HakaruError(f"a switch has at least one node, not {self.switch_size}")
 
     @classmethod
     def flat(cls, processors: int) -> Machine:
@@ -91,6 +97,8 @@ class Machine:
     @classmethod
     def over_time(cls, periods: Sequence[tuple[int, int]], size: int, **options: Any) -> Machine:
         """So many nodes from each moment on; nodes that go are drained, the highest first."""
+        if not periods:
+            raise HakaruError("a machine over time needs at least one (moment, number of nodes)")
         counts = [count for _, count in periods]
         most = max(counts)
         closed = tuple(range(counts[0], most))
