@@ -1,0 +1,82 @@
+"""`--on slurm` on a real Slurm: the same schedules as here, and a job that fails says where its output is."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.sim.whatif import read
+from hakaru.sim.whatif.runners import play_all
+from hakaru.sim.whatif.variants import prepare
+from tests.sim._jobs import workload
+from tests.sources.test_sacct_slurm import Slurm, _free_port
+
+TEXT = """
+[machine]
+nodes = 2
+size = 2
+[[variant]]
+name = "three"
+nodes = +1
+"""
+JOBS = [(at * 10, 100 + at % 7, 1 + at % 4) for at in range(60)]
+
+
+@pytest.fixture(scope="module")
+def folder(shared: Path) -> Iterator[Path]:
+    """A Slurm of one node that this process talks to, and a folder that its node sees too."""
+    if os.geteuid() != 0:
+        pytest.skip("the sandbox's Slurm is started by root only")
+    if shutil.which("apt-get") is None and shutil.which("slurmctld") is None:
+        pytest.skip("there is no Slurm here, and no apt-get to install one")
+    with (
+        tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as name,
+        open("/tmp/hakaru-slurm-test.lock", "w") as lock,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one sandbox at a time: they share the users
+        above = Path(name)
+        above.chmod(0o755)
+        cluster = Slurm(shared / "sandbox", above, _free_port())
+        cluster.env["SLURMBOX_NODES"] = "1"
+        patch.setenv("SLURM_CONF", cluster.env["SLURM_CONF"])
+        try:
+            cluster.manage("up")
+            yield above
+        finally:
+            cluster.manage("destroy")
+
+
+def test_slurm_gives_the_schedules_that_are_played_here(folder: Path) -> None:
+    runs = prepare(read(TEXT), workload(*JOBS))
+    told: list[str] = []
+    there = play_all(
+        runs,
+        "slurm",
+        folder=folder / "runs",
+        progress=lambda done, total, name: told.append(f"{done}/{total}"),
+        slurm={"partition": "short", "time": 10},
+    )
+    for one, other in zip(play_all(runs, num_processes=1), there, strict=True):
+        assert one.start.tolist() == other.start.tolist()
+        assert one.node.tolist() == other.node.tolist()
+    assert told == ["1/2", "2/2"]
+    assert not list((folder / "runs").iterdir())  # nothing is left behind
+
+
+def test_a_slurm_job_that_fails_says_where_its_output_is(folder: Path) -> None:
+    runs = prepare(read(TEXT), workload(*JOBS))
+    broken = replace(runs[1], recipe=replace(runs[1].recipe, policy="gone"))
+    with pytest.raises(
+        HakaruError, match=r"three: Slurm job \d+ failed(?s:.*)gone(?s:.*)_log\.err"
+    ):
+        play_all([broken], "slurm", folder=folder / "kept", slurm={"partition": "short"})
+    assert list((folder / "kept").glob("whatif-*/submitit/*_log.err"))
