@@ -19,6 +19,7 @@ from hakaru.errors import HakaruError, MissingExtraError
 if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
     from hakaru.lake import Lake
+    from hakaru.settings import Cluster
     from hakaru.sim import Change, Machine, Policy, Workload
     from hakaru.sources.swf import Header
 
@@ -172,11 +173,14 @@ def machine_of(
         groups = tuple(parse_nodes(text) for text in asked.nodes)
         return Machine(groups, changes=changes, **options)  # type: ignore[arg-type]
     unit = session.unit(cluster)
-    sizes_known = site.nodes and (site.gpus_per_node if unit == "gpu" else site.cpus_per_node)
-    if header and header.max_procs and unit == "cpu" and not sizes_known:
-        _refuse_with_a_pool(asked)
-        return Machine.flat(header.max_procs)
-    machine = Machine.of_cluster(cluster, site, unit, **options)
+    machine = (
+        Machine.of_cluster(cluster, site, unit, **options) if _knows_size(site, unit) else None
+    )
+    pool = _pool(session.lake, cluster, machine, header)
+    if pool and not _node_options(asked):
+        return Machine.flat(pool)
+    if machine is None:
+        machine = Machine.of_cluster(cluster, site, unit, **options)  # says what is missing
     return _with_changes(machine, changes)
 
 
@@ -185,8 +189,7 @@ def swf_header(lake: Lake, data: Data, cluster: str) -> Header | None:
     from hakaru.sources._base import head
     from hakaru.sources.swf import parse_header
 
-    sources = {row["source"] for row in lake.ingests() if row["cluster"] == cluster}
-    if not data.logs or sources != {"swf"}:
+    if not data.logs or _sources(lake, cluster) != {"swf"}:
         return None
     path: Path = group_logs(data.logs)[cluster][0]
     return parse_header(head(_unpiped(path, lake.workspace.parent)))
@@ -204,11 +207,32 @@ def _with_changes(machine: Machine, changes: tuple[Change, ...]) -> Machine:
     return replace(machine, changes=(*machine.changes, *changes)) if changes else machine
 
 
-def _refuse_with_a_pool(asked: MachineOptions) -> None:
+def _knows_size(site: Cluster, unit: str) -> bool:
+    return bool(site.nodes and (site.gpus_per_node if unit == "gpu" else site.cpus_per_node))
+
+
+def _pool(lake: Lake, cluster: str, machine: Machine | None, header: Header | None) -> int | None:
+    """The processors of a log in the standard format, which knows no nodes; None for other logs."""
+    if _sources(lake, cluster) != {"swf"}:
+        return None
+    if header and header.max_procs:
+        return header.max_procs
+    return machine.num_pes if machine and not machine.changes else None
+
+
+def _sources(lake: Lake, cluster: str) -> set[str]:
+    return {row["source"] for row in lake.ingests() if row["cluster"] == cluster}
+
+
+def _node_options(asked: MachineOptions) -> list[str]:
     others = ("nodes", "packing", "locality", "switch_size", "fail", "drain")
-    wrong = [name for name in others if getattr(asked, name)]
+    return [name for name in others if getattr(asked, name)]
+
+
+def _refuse_with_a_pool(asked: MachineOptions) -> None:
+    wrong = _node_options(asked)
     if wrong:
         raise HakaruError(
-            f"--{wrong[0].replace('_', '-')} is for a machine of nodes, and this is one pool of "
-            "processors: say --nodes COUNTxSIZE instead of --processors"
+            f"--{wrong[0].replace('_', '-')} is for a machine of nodes, and --processors is one pool: "
+            "say --nodes COUNTxSIZE instead"
         )
