@@ -45,6 +45,10 @@ def test_every_route_is_found(closed_site: Running) -> None:
         "/api/v1/openapi.json",
         "/",
         "/sign-out",
+        "/what-if",
+        "/what-if/queues/cancel",
+        "/api/v1/what-if",
+        "/api/v1/what-if/queues/nodes",
     } <= paths
     assert len(paths) >= 16
 

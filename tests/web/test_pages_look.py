@@ -14,7 +14,8 @@ from tests.web.conftest import USERS, Running, running
 
 PATHS = (
     "/?cluster=c", "/workload?cluster=c", "/workload/walltime?cluster=c", "/jobs?cluster=c",
-    "/job?cluster=c&job_id=1", "/people?cluster=c", "/compare?cluster=c", "/data",
+    "/job?cluster=c&job_id=1", "/people?cluster=c", "/compare?cluster=c",
+    "/what-if?cluster=c", "/data",
     "/data/rejects?reason=no+end", "/findings?cluster=c", "/api/v1/docs",
 )  # fmt: skip
 LOOKS = {

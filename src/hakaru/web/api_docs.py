@@ -16,7 +16,11 @@ router = APIRouter(include_in_schema=False)
 def docs(request: Request) -> Response:
     """No script and no style of its own: what a page may load is `/static/hakaru.css`."""
     spec = request.app.openapi()
-    parts = [_endpoint(path, item["get"]) for path, item in spec["paths"].items() if "get" in item]
+    parts = [
+        _endpoint(method, path, operation, _body(spec, operation))
+        for path, item in spec["paths"].items()
+        for method, operation in item.items()
+    ]
     return HTMLResponse(
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>API · Hakaru</title>'
         '<meta name="viewport" content="width=device-width">'
@@ -28,15 +32,28 @@ def docs(request: Request) -> Response:
     )
 
 
-def _endpoint(path: str, operation: dict[str, Any]) -> str:
-    rows = "".join(_parameter(each) for each in operation.get("parameters", []))
+def _endpoint(method: str, path: str, operation: dict[str, Any], body: list[Any]) -> str:
+    rows = "".join(_parameter(each) for each in [*operation.get("parameters", []), *body])
     table = (
         f"<table><thead><tr><th>parameter</th><th>type</th><th>meaning</th></tr></thead><tbody>{rows}</tbody></table>"
         if rows
         else "<p>No parameters.</p>"
     )
     told = escape(operation.get("description", ""))
-    return f"<section><h2><code>GET {escape(path)}</code></h2><p>{told}</p>{table}</section>"
+    head = escape(f"{method.upper()} {path}")
+    return f"<section><h2><code>{head}</code></h2><p>{told}</p>{table}</section>"
+
+
+def _body(spec: dict[str, Any], operation: dict[str, Any]) -> list[dict[str, Any]]:
+    """The members of a JSON body, told like parameters."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if content is None:
+        return []
+    model = spec["components"]["schemas"][content["schema"]["$ref"].rsplit("/", 1)[-1]]
+    return [
+        {"name": name, "schema": schema, "required": name in model.get("required", [])}
+        for name, schema in model["properties"].items()
+    ]
 
 
 def _parameter(each: dict[str, Any]) -> str:

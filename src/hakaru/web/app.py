@@ -25,6 +25,9 @@ from hakaru.web.guard import LOOPBACK_NAMES, Guard
 from hakaru.web.problems import Problem, problem_of
 from hakaru.web.readers import Readers
 from hakaru.web.service import Service
+from hakaru.web.what_if import api as what_if
+from hakaru.web.what_if.bounds import Bounds
+from hakaru.web.what_if.runs import Runs
 
 DESCRIPTION = """
 The analyses, filters and job records of Hakaru. Every endpoint takes the filters by the same names as the
@@ -41,18 +44,21 @@ def create_app(
     access_folder: Path | None = None,
     loopback: bool = True,
     cache: bool = True,
+    bounds: Bounds | None = None,
 ) -> FastAPI:
     """The app over a lake. `loopback` says that it is reached from this machine only.
 
-    Tokens are those of `access_folder`, else of the lake's workspace.
+    Tokens are those of `access_folder`, else of the lake's workspace. `bounds` are those of what-if.
     """
     settings = settings or load(lake.workspace)
     readers = Readers(lake, settings, cache)
+    runs = Runs(bounds)
     access = Access(Tokens(access_folder or lake.workspace), settings.web, open_here=loopback)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        runs.close()
         readers.close()
 
     app = FastAPI(
@@ -68,7 +74,9 @@ def create_app(
     )
     app.state.service = Service(readers)
     app.state.access = access
+    app.state.runs = runs
     app.include_router(api.router)
+    app.include_router(what_if.router)
     app.include_router(api_docs.router)
     app.include_router(sign_in.router)
     pages.install(app)

@@ -17,6 +17,8 @@ from hakaru.web.problems import Malformed, Refused, WebError, problem_of
 
 MAX_URL = 8_000
 MAX_BODY = 4_000
+MAX_SCENARIO = 60_000  # its text, as a form writes it
+SCENARIO_PATHS = ("/what-if", "/api/v1/what-if")
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::\d{1,5})?")
@@ -99,8 +101,9 @@ class Guard:
             return Malformed("the address holds bytes that are not text in UTF-8")
         headers = Headers(scope=scope)
         length = headers.get("content-length", "0")
-        if "transfer-encoding" in headers or not length.isdigit() or int(length) > MAX_BODY:
-            return TooLarge(f"a request's body has {MAX_BODY:,} bytes at most, and says so")
+        most = MAX_SCENARIO if scope["path"] in SCENARIO_PATHS else MAX_BODY
+        if "transfer-encoding" in headers or not length.isdigit() or int(length) > most:
+            return TooLarge(f"a request's body has {most:,} bytes at most, and says so")
         return self._check_host(headers) or _check_site(headers, scope["method"])
 
     def _check_host(self, headers: Headers) -> WebError | None:

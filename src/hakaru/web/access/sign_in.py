@@ -20,7 +20,7 @@ router = APIRouter(include_in_schema=False)
 @router.post(SIGN_IN)
 async def sign_in(request: Request) -> Response:
     """A form with `token`, and `next`: where to go then, on this app only."""
-    _check_same_site(request)
+    check_same_site(request)
     fields = await _form(request)
     access: Access = request.app.state.access
     cookie = access.sign_in(fields.get("token", "").strip(), request.scope)
@@ -39,7 +39,7 @@ async def sign_in(request: Request) -> Response:
 
 @router.post(SIGN_OUT)
 def sign_out(request: Request) -> Response:
-    _check_same_site(request)
+    check_same_site(request)
     access: Access = request.app.state.access
     cookie = cookies_of(request.headers).get(COOKIE)
     if cookie:
@@ -49,7 +49,7 @@ def sign_out(request: Request) -> Response:
     return response
 
 
-def _check_same_site(request: Request) -> None:
+def check_same_site(request: Request) -> None:
     """A form of another site is refused: browsers say where a POST comes from."""
     site = request.headers.get("sec-fetch-site")
     origin = request.headers.get("origin")

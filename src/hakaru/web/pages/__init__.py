@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from fastapi import FastAPI
 
-from hakaru.web.pages import compare, data, jobs, overview, people, sign_in, static, workload
+from hakaru.web.pages import (
+    compare,
+    data,
+    jobs,
+    overview,
+    people,
+    sign_in,
+    static,
+    what_if,
+    workload,
+)
 from hakaru.web.pages.problem import problem_page
 
-ROOMS = (overview, workload, jobs, people, compare, data, sign_in, static)
+ROOMS = (overview, workload, jobs, people, compare, what_if, data, sign_in, static)
 
 
 def install(app: FastAPI) -> None:

@@ -29,8 +29,10 @@ PAGES = (
     ("jobs", "/jobs", "Jobs"),
     ("people", "/people", "People"),
     ("compare", "/compare", "Compare"),
+    ("what-if", "/what-if", "What-if"),
     ("data", "/data", "Data"),
 )
+FOR_OPERATORS = ("what-if",)
 PERIODS = (("Last 7 days", 7), ("30 days", 30), ("90 days", 90), ("Year", 365))
 CHIPS = {
     "cluster": "Cluster", "since": "Since", "until": "Until", "queue": "Queue", "user": "User",
@@ -122,6 +124,11 @@ class Frame:
         return self.render("empty.html")
 
 
+def pages_of(role: str) -> list[tuple[str, str, str]]:
+    """The pages that somebody of this role can open."""
+    return [each for each in PAGES if role != "user" or each[0] not in FOR_OPERATORS]
+
+
 def render(template: str, **context: Any) -> str:
     return environment().get_template(template).render(**context)
 
@@ -143,7 +150,7 @@ def environment() -> Environment:
 
 def _around(frame: Frame) -> dict[str, Any]:
     return {
-        "pages": [(id, frame.at(path), name) for id, path, name in PAGES],
+        "pages": [(id, frame.at(path), name) for id, path, name in pages_of(frame.me.role)],
         "chips": _chips(frame),
         "lacking": _lacking(frame),
         "periods": _periods(frame),

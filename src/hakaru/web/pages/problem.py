@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from hakaru.web.access.gate import SIGN_IN
-from hakaru.web.pages._frame import PAGES, render
+from hakaru.web.pages._frame import pages_of, render
 from hakaru.web.problems import Problem
 
 
@@ -19,7 +19,7 @@ def problem_page(request: Request, problem: Problem) -> Response:
     text = render(
         "problem.html",
         problem=problem,
-        pages=PAGES if viewer is not None else (),
+        pages=pages_of(viewer.role) if viewer is not None else (),
         path=request.url.path,
         sign_out=viewer is not None and viewer.has_session,
         has_query=bool(request.url.query) and not request.url.path.startswith("//"),

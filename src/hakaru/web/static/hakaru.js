@@ -87,7 +87,22 @@
   // A tooltip of HTML would need style attributes, which the page's policy forbids: it is drawn.
   function suited(option, width) {
     const tooltip = { ...option.tooltip, renderMode: "richText" };
-    return { ...option, tooltip, ...narrowed(option, width), ...labelled(option, width) };
+    return { ...drawable(option), tooltip, ...narrowed(option, width), ...labelled(option, width) };
+  }
+
+  // What JSON cannot hold: how a shape of our own is drawn. A bar reaches from (0, 2) to (1, 3).
+  const SHAPES = {
+    bar(params, api) {
+      const [left, top] = api.coord([api.value(0), api.value(2)]);
+      const [right, bottom] = api.coord([api.value(1), api.value(3)]);
+      const box = { x: left, y: Math.min(top, bottom), width: Math.max(right - left - 0.5, 0.75), height: Math.max(Math.abs(bottom - top) - 0.5, 0.5) };
+      const shape = echarts.graphic.clipRectByRect(box, params.coordSys);
+      return shape && { type: "rect", shape, style: { fill: api.visual("color") }, emphasis: { style: { opacity: 0.7 } } };
+    },
+  };
+  function drawable(option) {
+    const shaped = (series) => (SHAPES[series.renderItem] ? { ...series, renderItem: SHAPES[series.renderItem] } : series);
+    return Array.isArray(option.series) ? { ...option, series: option.series.map(shaped) } : option;
   }
 
   // Few names on an axis are all written, broken where they are long.
@@ -246,7 +261,7 @@
   function saveSvg(element, drawing, name) {
     const width = Math.max(640, element.clientWidth);
     const drawn = echarts.init(null, null, { renderer: "svg", ssr: true, width, height: drawing.height });
-    drawn.setOption(drawing.option);
+    drawn.setOption(drawable(drawing.option));
     const page = pageOf(element, drawing, width, drawing.height);
     const escaped = (text) => text.replace(/[&<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`);
     const texts = page.lines.map(({ text, y, font, colour }) => {
