@@ -11,6 +11,7 @@ import pytest
 
 from hakaru import sim
 from hakaru.errors import HakaruError
+from hakaru.figures import figures_of_runs
 from hakaru.lake import Lake
 from hakaru.settings import Cluster
 from hakaru.sim.whatif import Outcome, read, run
@@ -128,6 +129,14 @@ def test_jobs_that_never_begin_are_told() -> None:
 def test_an_empty_log_is_refused() -> None:
     with pytest.raises(HakaruError, match="there is no job to replay"):
         run(read(POOL.format(1, 2)), workload())
+
+
+def test_a_machine_that_no_job_fits_is_told_and_drawn() -> None:
+    jobs = workload(*((at * WEEK_S, 10, 5) for at in range(6)))
+    told = run(read(POOL.format(2, 4)), jobs, unit="cpu", num_processes=1)
+    assert told.baseline.notes == ("6 jobs left out: larger than the machine",)
+    assert told.baseline.busy == ()
+    assert len(figures_of_runs(told)) == 3
 
 
 def test_other_processes_give_the_same_schedules() -> None:

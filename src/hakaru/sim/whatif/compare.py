@@ -14,6 +14,7 @@ from hakaru.sim.whatif.curves import busy_of, busy_up_to, capacity_up_to, waits_
 from hakaru.sim.whatif.intervals import Interval, Sample, Weeks
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
 from hakaru.sim.whatif.variants import ORIGIN
+from hakaru.sim.whatif.words import counted
 
 if TYPE_CHECKING:
     from hakaru.sim.schedule import Schedule
@@ -180,8 +181,8 @@ def _use(schedule: Schedule, weeks: Weeks) -> tuple[Any, Any]:
 
 
 def _left_out(schedule: Schedule) -> list[str]:
-    notes = [f"{num:,} jobs left out: {why}" for why, num in schedule.workload.left_out.items()]
+    notes = [f"{counted(num)} left out: {why}" for why, num in schedule.workload.left_out.items()]
     never = int((schedule.start < 0).sum())
     if never:
-        notes.append(f"{never:,} jobs never begin under these rules, and count in no wait")
+        notes.append(f"{counted(never)} never begin under these rules, and count in no wait")
     return notes

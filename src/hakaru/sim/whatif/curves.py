@@ -28,6 +28,8 @@ def waits_of(values: Any) -> tuple[tuple[float, float], ...]:
 
 def busy_of(schedule: Schedule, since: int, until: int) -> tuple[tuple[int, float], ...]:
     """Mean busy PEs from each moment to the next; bins of whole hours, as many as a figure can show."""
+    if not (schedule.start >= 0).any():
+        return ()
     span = max(until - since, 1)
     width = -(-span // (MAX_POINTS * HOUR_S)) * HOUR_S
     edges = np.arange(since, since + span + width, width)

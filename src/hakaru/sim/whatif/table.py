@@ -10,7 +10,7 @@ from hakaru.sim.whatif.words import duration
 
 
 def heading(outcome: Outcome) -> list[str]:
-    return ["run", *(name for title, *_ in _COLUMNS for name in (title, "change"))]
+    return ["run", *(name for title, *_ in _COLUMNS for name in (title, f"change of {title}"))]
 
 
 def rows(outcome: Outcome) -> list[list[str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
 
 LEAST_CHANGE_S = 1.0
+LEAST_BOUND_S = 0.1
 WHOSE = {
     "queue": "jobs of queue {}",
     "class": "{} jobs",
@@ -43,7 +44,7 @@ def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
     yield from _use(variant)
     never = variant.metrics.get("num_unstarted", 0)
     if never:
-        yield f"{variant.name}: {never:,.0f} jobs never begin under these rules; they count in no wait."
+        yield f"{variant.name}: {counted(int(never))} never begin under these rules, and count in no wait."
     sure = [group for group in variant.groups if _is_told(group.changes["mean_wait_s"])]
     for by in WHOSE:
         if mine := [group for group in sure if group.by == by]:
@@ -58,6 +59,10 @@ def whose(group: GroupChange, unit: str) -> str:
     return WHOSE[group.by].format(name.format(unit.upper()) if group.by == "class" else name)
 
 
+def counted(num_jobs: int) -> str:
+    return f"{num_jobs:,} job{'' if num_jobs == 1 else 's'}"
+
+
 def duration(seconds: float, signed: bool = False) -> str:
     """In the unit that a person would use."""
     size = abs(seconds)
@@ -70,7 +75,11 @@ def duration(seconds: float, signed: bool = False) -> str:
 
 
 def _is_told(change: Change) -> bool:
-    return change.is_sure and abs(change.change) >= LEAST_CHANGE_S and _agrees(change)
+    """Only what is sure, is on one side, and does not read as zero."""
+    if not change.is_sure or change.low is None or change.high is None:
+        return False
+    nearest = min(abs(change.low), abs(change.high))
+    return abs(change.change) >= LEAST_CHANGE_S and nearest >= LEAST_BOUND_S and _agrees(change)
 
 
 def _agrees(change: Change) -> bool:

@@ -1,0 +1,68 @@
+"""Sentences: durations as a person says them, and no claim that reads as nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
+from hakaru.sim.whatif.words import duration, sentences, whose
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (0.04, "0 s"),
+        (-0.04, "0 s"),
+        (0.26, "+0.3 s"),
+        (-119, "−119 s"),
+        (120, "+2 min"),
+        (7199, "+120 min"),
+        (7200, "+2 h"),
+        (-100_000, "−27.8 h"),
+        (172_800, "+2 d"),
+    ],
+)
+def test_durations_are_in_the_unit_that_a_person_would_use(seconds: float, said: str) -> None:
+    assert duration(seconds, signed=True) == said
+
+
+def told(change: Change) -> list[str]:
+    """What is said of a variant whose one group changes so."""
+    group = GroupChange("queue", "short", 99, {"mean_wait_s": change})
+    variant = Variant("v", {"num_unstarted": 0}, changes={}, groups=(group,))
+    return sentences(Variant("b", {}), [variant], "gpu")[1:]
+
+
+def test_who_gains_and_who_loses() -> None:
+    assert told(Change(100, 60, -50, -30)) == [
+        "v, by queue: shorter mean waits for jobs of queue short (−40 s, −40 %, interval −50 s to −30 s)."
+    ]
+    assert told(Change(10, 60, 30, 70)) == [
+        "v, by queue: longer mean waits for jobs of queue short (+50 s, 6.0 times, interval +30 s to +70 s)."
+    ]
+    assert told(Change(0, 60, 30, 70)) == [
+        "v, by queue: longer mean waits for jobs of queue short (+60 s, interval +30 s to +70 s)."
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change(100, 60, -50, 1),  # zero is inside
+        Change(100, 60, -50, 0),
+        Change(100, 60),  # no interval
+        Change(100, 99.5, -0.9, -0.4),  # less than a second
+        Change(100, 60, -50, -0.01),  # would read as an interval up to zero
+        Change(100, 105, -50, -1),  # the weeks say otherwise
+    ],
+)
+def test_nothing_is_claimed(change: Change) -> None:
+    assert told(change) == []
+
+
+def test_classes_are_named_by_what_the_cluster_counts() -> None:
+    group = GroupChange("class", "single-node", 1, {})
+    assert whose(group, "gpu") == "multi-GPU single-node jobs"
+    assert whose(group, "cpu") == "multi-CPU single-node jobs"
+    assert whose(GroupChange("account", "a{0}", 1, {}), "gpu") == "account a{0}"
