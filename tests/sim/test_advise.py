@@ -189,6 +189,14 @@ def test_a_limit_is_never_below_the_largest_job():
     }
 
 
+def test_a_limit_lets_the_busiest_user_be_done_in_twice_the_time():
+    """40 weeks of one PE each, all within 8 weeks: 5 at once on the mean, and 3 within 16 weeks."""
+    rows = [(week * WEEK, 4 * WEEK, 1, "ann", "lab") for week in range(9)]
+    rows += [(0, 4 * WEEK, 1, "ann", "lab")]
+    space = Space.of(jobs_of(sorted(rows)), Machine.flat(16), EASY, ("limits",))
+    assert [(knob.low, knob.high) for knob in space.knobs] == [(3, 16), (3, 16)]
+
+
 def test_where_nothing_changes_the_rule_is_the_baseline():
     for baseline in (EASY, Rule(POLICIES.get("multifactor"), (Limit("user", "running-jobs", 2),))):
         space = Space.of(weeks(1), MACHINE, baseline, ("weights", "limits", "backfill"))

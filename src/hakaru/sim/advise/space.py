@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
@@ -25,6 +28,8 @@ WEIGHT_NAMES = ("age", "size", "fair_share", "half_life_h")
 MOST_POINTS = 100_000
 # A job's share of the machine is small, so that a point for size weighs less than one for age.
 MOST_SIZE_POINTS = 500_000
+PATIENCE = 2
+LEAST_SPAN_S = 28 * 86400
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Space:
     def of(
         cls, workload: Workload, machine: Machine, baseline: Rule, parts: Sequence[str]
     ) -> Space:
-        """The knobs of these parts; a limit is never below the largest job, which could not run then."""
+        """The knobs of these parts; a limit lets the largest job run, and the busiest user."""
         unknown = [part for part in parts if part not in PARTS]
         if unknown or not parts:
             raise HakaruError(f"--search {unknown[0]!r}: {hint(unknown[0], PARTS)}" if unknown
@@ -134,11 +139,30 @@ def _weight_knobs(workload: Workload, machine: Machine, baseline: Rule) -> list[
 
 def _limit_knobs(workload: Workload, machine: Machine, baseline: Rule) -> list[Knob]:
     """The machine's size stands for no limit: nobody can hold more."""
-    largest = int(workload.pes.max(initial=1))
+    largest, most = int(workload.pes.max(initial=1)), machine.num_pes
+    gpus = max(largest, _least(workload, workload.run * workload.pes))
+    jobs = _least(workload, workload.run)
     return [
-        Knob("gpus_per_user", _now(baseline, "running-gpus", machine), largest, machine.num_pes, log=True),
-        Knob("jobs_per_user", _now(baseline, "running-jobs", machine), 1, machine.num_pes, log=True),
+        Knob("gpus_per_user", _now(baseline, "running-gpus", machine), min(gpus, most), most, log=True),
+        Knob("jobs_per_user", _now(baseline, "running-jobs", machine), min(jobs, most), most, log=True),
     ]  # fmt: skip
+
+
+def _least(workload: Workload, work: Any) -> int:
+    """What the busiest user needs at once, to be done in `PATIENCE` times the time they submitted in.
+
+    Under less their jobs would pile up: nobody would set it, and to replay it takes for ever.
+    """
+    known = workload.user >= 0
+    users, num_users = workload.user[known], len(workload.names["user"])
+    if not len(users):
+        return 1
+    first, last = np.full(num_users, np.iinfo(np.int64).max), np.zeros(num_users, np.int64)
+    np.minimum.at(first, users, workload.submit[known])
+    np.maximum.at(last, users, workload.submit[known])
+    spans = np.maximum(last - first, LEAST_SPAN_S)
+    needs = np.bincount(users, weights=work[known], minlength=num_users) / spans
+    return max(1, math.ceil(float(needs.max()) / PATIENCE))
 
 
 def _backfill_knobs(workload: Workload, machine: Machine, baseline: Rule) -> list[Knob]:
