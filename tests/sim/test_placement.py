@@ -102,6 +102,16 @@ def test_what_no_switch_can_hold_is_left_out() -> None:
     assert got.workload.left_out == {"more nodes than lie under one switch": 1}
 
 
+def test_what_no_switch_can_hold_of_a_model_is_left_out() -> None:
+    # Of the two b nodes one lies under each switch.
+    groups = (sim.Group(2, 2, "a"), sim.Group(2, 2, "b"))
+    machine = sim.Machine(groups, switch_size=3, placement=sim.Placement(locality="required"))
+    wide = [(0, 10, 4, {"span_nodes": 2, "gpu_model": model}) for model in ("a", "b")]
+    got = play(wide, machine, "fcfs")
+    assert placed(got) == [(0, [0, 1])]
+    assert got.workload.left_out == {"more nodes than lie under one switch": 1}
+
+
 def test_models() -> None:
     # The second b waits for the only b; who asks for none takes the a, which the head has no use for.
     machine = sim.Machine((sim.Group(1, 4, "a"), sim.Group(1, 4, "b")))

@@ -55,19 +55,27 @@ def _fitting(workload: Workload, machine: Machine) -> Workload:
     """Without the jobs that are larger than the machine, or ask for nodes it does not have."""
     if len(workload) >= MOST_JOBS:
         raise HakaruError(f"at most {MOST_JOBS:,} jobs can be simulated at once")
+    anywhere = np.zeros(machine.num_nodes, np.int64)
+    kept = workload.take(_fits(workload, machine, anywhere), "larger than the machine")
+    if machine.placement.locality == "required":
+        near = _fits(kept, machine, machine.switches)
+        kept = kept.take(near, "more nodes than lie under one switch")
+    return kept
+
+
+def _fits(workload: Workload, machine: Machine, areas: Any) -> Any:
+    """Which jobs some area (one number a node) has enough nodes for, of the model they ask for."""
     pes, num_nodes = _shape(workload, machine)
-    sizes, models = machine.sizes, machine.codes(workload.names)
+    models = machine.codes(workload.names)
     fits = np.zeros(len(workload), bool)
     for model in np.unique(np.append(workload.model, -1)):
-        asked = (workload.model == model) | (model == -1 and not _has_models(machine))
-        mine = np.sort(sizes if model < 0 or not _has_models(machine) else sizes[models == model])
-        enough = len(mine) - np.searchsorted(mine, pes[asked])
-        fits[asked] = enough >= num_nodes[asked]
-    near = np.ones(len(workload), bool)
-    if machine.placement.locality == "required":
-        near = num_nodes <= np.bincount(machine.switches).max()
-    kept = workload.take(fits, "larger than the machine")
-    return kept if near.all() else kept.take(near[fits], "more nodes than lie under one switch")
+        asked = workload.model == model
+        usable = (models == model) | (model < 0 or not _has_models(machine))
+        for area in np.unique(areas):
+            mine = np.sort(machine.sizes[usable & (areas == area)])
+            enough = len(mine) - np.searchsorted(mine, pes[asked])
+            fits[asked] |= enough >= num_nodes[asked]
+    return fits
 
 
 def _has_models(machine: Machine) -> bool:

@@ -1,0 +1,147 @@
+"""What holds of every schedule, whatever the policy and the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hakaru import sim
+from tests.sim._jobs import workload
+from tests.sim._slow import Slow
+from tests.sim.test_agreement import QUEUEING, changes, events, flat, jobs, limits, of_nodes, quick
+
+EVERY = pytest.mark.parametrize("policy", [each.id for each in sim.POLICIES])
+UNCHANGING = ["easy", "easy-sjbf", "sjf-easy", "smallest-area"]
+
+
+def shapes(schedule: sim.Schedule) -> list[tuple[int, int, dict[int, int]]]:
+    """Of each job that ran: from, to, and PEs by node."""
+    found = []
+    for j, (start, end) in enumerate(zip(schedule.start, schedule.end, strict=True)):
+        pes = int(schedule.workload.pes[j])
+        nodes = schedule.nodes_of(j) or [0]
+        if start >= 0:
+            found.append((int(start), int(end), dict.fromkeys(nodes, -(-pes // len(nodes)))))
+    return found
+
+
+def is_within_capacity(schedule: sim.Schedule) -> bool:
+    """At the moment when any job begins, which is when a node is fullest."""
+    ran, sizes = shapes(schedule), schedule.machine.sizes
+    return all(
+        sum(pes.get(node, 0) for start, end, pes in ran if start <= moment < end) <= size
+        for moment in {start for start, _, _ in ran}
+        for node, size in enumerate(sizes)
+    )
+
+
+@EVERY
+@quick
+@given(rows=jobs(), machine=flat | of_nodes, events=events)
+def test_every_job_runs_once_within_the_machine(
+    policy: str, rows: Any, machine: sim.Machine, events: Any
+) -> None:
+    options = sim.Options(events=events)
+    got = sim.simulate(workload(*rows), machine, sim.POLICIES.get(policy), options)
+    played = got.workload
+    assert len(played) + sum(played.left_out.values()) == len(rows)
+    assert (got.start >= played.submit).all()
+    assert (got.end - got.start == played.run).all()
+    assert is_within_capacity(got)
+    held = [
+        run * sum(pes.values()) for run, (_, _, pes) in zip(played.run, shapes(got), strict=True)
+    ]
+    assert got.totals["busy_s"] == sum(held)
+    again = sim.simulate(workload(*rows), machine, sim.POLICIES.get(policy), options)
+    assert (again.start == got.start).all()
+    assert (again.node == got.node).all()
+
+
+@EVERY
+@quick
+@given(rows=jobs(), machine=of_nodes, changes=changes)
+def test_nothing_begins_on_a_node_that_is_not_there(
+    policy: str, rows: Any, machine: sim.Machine, changes: list[sim.Change]
+) -> None:
+    machine = replace(machine, changes=tuple(changes))
+    got = sim.simulate(workload(*rows), machine, sim.POLICIES.get(policy))
+    assert is_within_capacity(got)
+    ordered = sorted(changes, key=lambda change: change.time)
+    for start, end, pes in shapes(got):
+        for node in pes:
+            mine = [change for change in ordered if change.node == node]
+            # A change comes after all else in its second.
+            before = [change.kind for change in mine if change.time < start]
+            at_once = [change.kind for change in mine if change.time == start]
+            assert "up" in (before or ["up"])[-1:] + at_once
+            assert not any(c.kind == "down" for c in mine if start < c.time < end)
+
+
+@pytest.mark.parametrize("policy", QUEUEING)
+@quick
+@given(rows=jobs(), machine=of_nodes | flat, limit=limits.map(lambda some: some[0]))
+def test_no_limit_is_exceeded(
+    policy: str, rows: Any, machine: sim.Machine, limit: sim.Limit
+) -> None:
+    chosen = sim.POLICIES.get(policy)
+    got = sim.simulate(workload(*rows), machine, chosen, sim.Options(limits=[limit]))
+    played = got.workload
+    people = getattr(played, limit.scope) if limit.scope != "all" else played.submit * 0
+    pes = [sum(each.values()) for _, _, each in shapes(got)]
+    ran = [j for j in range(len(played)) if got.start[j] >= 0]
+    for at in ran:
+        moment, who = got.start[at], people[at]
+        now = [
+            x for x, j in enumerate(ran) if got.start[j] <= moment < got.end[j] and people[j] == who
+        ]
+        many = {
+            "running-jobs": len(now),
+            "running-gpus": sum(pes[x] for x in now),
+            "queued-jobs": 0,
+        }
+        assert who < 0 or many[limit.what] <= limit.value
+
+
+@pytest.mark.parametrize("policy", UNCHANGING)
+@quick
+@given(rows=jobs(), machine=of_nodes | flat, events=events)
+def test_easy_keeps_what_it_promised_the_head(
+    policy: str, rows: Any, machine: sim.Machine, events: Any
+) -> None:
+    """Whoever is first in the queue at a pass, and has a moment by the estimates then, begins by that moment,
+    unless a job that came later goes first by the policy's order. (Estimates are requests, which nobody
+    outlives; nodes stay.)"""
+    chosen, options = sim.POLICIES.get(policy), sim.Options(events=events)
+    got = sim.simulate(workload(*rows), machine, chosen, options)
+    slow = Slow(got.workload, machine, chosen, options).play()
+    for head, moment in slow.promises:
+        mine = slow.jobs[head]
+        overtaken = any(
+            slow.place(job) < slow.place(mine) and job.number > head for job in slow.jobs
+        )
+        assert overtaken or got.start[head] <= moment
+
+
+@quick
+@given(rows=jobs(), machine=of_nodes | flat, events=events)
+def test_fcfs_lets_nobody_overtake(rows: Any, machine: sim.Machine, events: Any) -> None:
+    options = sim.Options(events=events)
+    got = sim.simulate(workload(*rows), machine, sim.POLICIES.get("fcfs"), options)
+    assert (got.start[1:] >= got.start[:-1]).all()
+
+
+@quick
+@given(rows=jobs(), machine=flat, scale=st.integers(2, 5))
+def test_time_has_no_unit(rows: Any, machine: sim.Machine, scale: int) -> None:
+    """All times multiplied give a schedule multiplied."""
+    longer = [
+        (at * scale, run * scale, pes, more | {"requested_s": more["requested_s"] * scale})
+        for at, run, pes, more in rows
+    ]
+    easy = sim.POLICIES.get("easy")
+    before = sim.simulate(workload(*rows), machine, easy).start
+    assert (sim.simulate(workload(*longer), machine, easy).start == before * scale).all()
