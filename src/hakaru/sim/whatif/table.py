@@ -37,18 +37,23 @@ def _change(change: Change | None, show: Callable[[float, bool], str]) -> str:
 
 
 def _slowdown(value: float, signed: bool) -> str:
-    digits = 2 if abs(value) < 100 else 0
-    return f"{value:{'+' if signed else ''},.{digits}f}".replace("-", "−")
+    return _number(value, signed, 2 if abs(value) < 100 else 0)
 
 
 def _gini(value: float, signed: bool) -> str:
-    return f"{value:{'+' if signed else ''}.3f}".replace("-", "−")
+    return _number(value, signed, 3)
 
 
 def _percent(value: float, signed: bool) -> str:
     """A change of a share is in points."""
-    text = f"{value * 100:+.1f}" if signed else f"{value * 100:.1f} %"
-    return text.replace("-", "−")
+    return _number(value * 100, signed, 1) + ("" if signed else " %")
+
+
+def _number(value: float, signed: bool, digits: int) -> str:
+    """What rounds to zero has no sign."""
+    rounded = round(value, digits) or 0.0
+    sign = "+" if signed and rounded else ""
+    return f"{rounded:{sign},.{digits}f}".replace("-", "−")
 
 
 _COLUMNS: tuple[tuple[str, str, Callable[[float, bool], str]], ...] = (
