@@ -263,7 +263,8 @@ class Slow:
             people = sum(usage > 0 for usage in self.usage.values())
             ratio = self.usage[job.user] / total * people if total > 0 else 0
             points += weights.fair_share * 2.0**-ratio
-        return False, -int((points + weights.queue.get(job.queue, 0)) * 2**20)
+        yields = self.policy.preempts and job.queue in self.options.low_queues
+        return yields, -int((points + weights.queue.get(job.queue, 0)) * 2**20)
 
     def reprioritise(self) -> None:
         weights = self.policy.weights

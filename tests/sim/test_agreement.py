@@ -154,10 +154,36 @@ def test_preemption(
 
 
 @quick
+@given(
+    rows=jobs(),
+    machine=of_nodes | flat,
+    limits=limits,
+    hours=st.tuples(st.integers(0, 11), st.integers(12, 24)),
+    zone=st.sampled_from(["UTC", "Asia/Tokyo", "Asia/Kolkata"]),
+    policy=st.sampled_from(["fcfs", "easy", "easy++"]),
+    is_night=st.booleans(),
+)
+def test_limits_by_the_hour(
+    rows: Any, machine: Any, limits: Any, hours: Any, zone: str, policy: str, is_night: bool
+) -> None:
+    """As the others, but a second is twenty minutes."""
+    longer = [
+        (at * 1200, run * 1200, pes, more | {"requested_s": more["requested_s"] * 1200})
+        for at, run, pes, more in rows
+    ]
+    hours = hours[::-1] if is_night else hours
+    agree(longer, machine, policy, limits=[replace(limits[0], hours=hours), *limits[1:]], zone=zone)
+
+
+@pytest.mark.parametrize("preempts", [False, True], ids=["", "preempting"])
+@quick
 @given(rows=jobs(), machine=of_nodes | flat, limits=limits | st.just([]), events=events)
-def test_priorities(rows: Any, machine: sim.Machine, limits: Any, events: Any) -> None:
-    policy = replace(sim.POLICIES.get("multifactor"), weights=WEIGHTS)
-    agree(rows, machine, policy, limits=limits, events=events)
+def test_priorities(
+    preempts: bool, rows: Any, machine: sim.Machine, limits: Any, events: Any
+) -> None:
+    policy = replace(sim.POLICIES.get("multifactor"), weights=WEIGHTS, preempts=preempts)
+    rows[0][3]["queue"] = "long"
+    agree(rows, machine, policy, limits=limits, events=events, low_queues=["long"])
 
 
 @pytest.mark.parametrize("policy", QUEUEING)
