@@ -42,7 +42,10 @@ NOW, NUM_SLICES, SPARE, FIRST, LAST, UNPLANNED = range(5, 11)
 NUM_PLANNED, HEAP, SEQ, NUM_ARRIVED, NUM_CHANGED, REBUILD = range(11, 17)
 # Between these moments the profile has gained since everybody last looked; and by this pass alone.
 FROM, UNTIL, MOVED_FROM, MOVED_UNTIL = range(17, 21)
-NUM_FREE, NUM_OPEN, CLOSED_BUSY, IS_FRAGMENTED, NUM_SCALARS = range(21, 26)
+NUM_FREE, NUM_OPEN, CLOSED_BUSY, IS_FRAGMENTED = range(21, 25)
+# For jobs of at least 1, 2, 4 … PEs a node: the slice before which there is no room for them.
+SKIPS, NUM_SKIPS = 25, 32
+NUM_SCALARS = SKIPS + NUM_SKIPS
 
 _SLICE = np.dtype(
     [
@@ -80,9 +83,13 @@ _TYPES = {
 
 
 def _compiled(function: Any) -> Any:
-    """Compile for the types that the parameters' names stand for; a name not listed is an int64."""
+    """Compile for the types that the parameters' names stand for; a name not listed is an int64.
+
+    Nothing is allocated in here, so nothing need be counted: numba's runtime locks the bus twice an array.
+    """
     types = tuple(_TYPES.get(name, int64) for name in inspect.signature(function).parameters)
     options = {"no_cpython_wrapper": function.__name__ != "_play", "no_cfunc_wrapper": True}
+    options["_nrt"] = False
     return njit(types, cache=True, nogil=True, error_model="numpy", **options)(function)
 
 
@@ -190,6 +197,8 @@ def _unbind(S, n, s):
     S[before].next = after
     if after != -1:
         S[after].prev = before
+    for c in range(SKIPS, SKIPS + NUM_SKIPS):
+        n[c] = before if n[c] == s else n[c]
     S[s].next = n[SPARE]
     n[SPARE] = s
 
@@ -200,6 +209,8 @@ def _advance(S, n):
     old = n[NOW]
     n[NOW] = S[old].next
     S[n[NOW]].prev = -1
+    for c in range(SKIPS, SKIPS + NUM_SKIPS):
+        n[c] = n[NOW] if n[c] == old else n[c]
     S[old].next = n[SPARE]
     n[SPARE] = old
 
@@ -216,6 +227,42 @@ def _add(J, N, A, S, F, j, first, end, sign):
             for y in range(J[j].offset, J[j].offset + J[j].num_nodes):
                 F[s, A[y]] += amount
         s = S[s].next
+
+
+# ---- where a job cannot fit
+
+
+@_compiled
+def _is_full(N, F, s, pes):
+    """Whether no node has so much free in slice s."""
+    most = 0
+    for x in range(len(N)):
+        most = max(most, F[s, x])
+    return most < pes
+
+
+@_compiled
+def _skip(J, N, S, F, n, j, s, before):
+    """The first slice from s on with room for a part of job j at least, or one behind a time; or -1."""
+    c, pes = 0, 1
+    while 2 * pes <= J[j].pes:
+        c, pes = c + 1, 2 * pes
+    known = n[SKIPS + c]
+    while S[known].next != -1 and S[known].time < before and _is_full(N, F, known, pes):
+        known = S[known].next
+    n[SKIPS + c] = known
+    if S[known].time > S[s].time:
+        s = known
+    while s != -1 and S[s].time < before and _is_full(N, F, s, J[j].pes):
+        s = S[s].next
+    return s
+
+
+@_compiled
+def _unskip(S, n, time, s):
+    """From a time on, which lies behind slice s, there may be room again."""
+    for c in range(SKIPS, SKIPS + NUM_SKIPS):
+        n[c] = s if S[n[c]].time >= time else n[c]
 
 
 # ---- where a job fits: `then` says since when a node has had room without a break
@@ -329,6 +376,9 @@ def _pick(J, N, S, F, n, j, s):
 @_compiled
 def _search(J, N, S, F, n, j, s, before):
     """The first slice from s on, and before a time, from which job j fits; -1 where there is none."""
+    s = _skip(J, N, S, F, n, j, s, before)
+    if s == -1:
+        return -1
     ahead = s
     for x in range(len(N)):
         N[x].then = S[s].time
@@ -415,6 +465,7 @@ def _rebuild(J, N, A, S, F, P, H, n, now):
         if J[j].stage == PLANNED and P[j].first != -1:
             _forget(S, P, j)
             _add(J, N, A, S, F, j, P[j].first, P[j].end, 1)
+            _unskip(S, n, now, n[NOW])
             _unbind(S, n, P[j].first)
             _unbind(S, n, P[j].end)
         J[j].stage, J[j].start, J[j].reason = WAITING, -1, max(J[j].reason, BEHIND)
@@ -433,6 +484,9 @@ def _move(J, N, A, S, F, P, H, n, j, now):
         s = S[s].next
     if s == -1 or S[s].time >= min(old, n[UNTIL]):
         return
+    s = _skip(J, N, S, F, n, j, s, min(old, n[UNTIL]))
+    if s == -1 or S[s].time >= min(old, n[UNTIL]):
+        return
     _add(J, N, A, S, F, j, first, end, 1)
     s = _search(J, N, S, F, n, j, s, min(old, n[UNTIL]))
     if s == -1:
@@ -440,6 +494,7 @@ def _move(J, N, A, S, F, P, H, n, j, now):
         return
     _forget(S, P, j)
     _hold(J, N, A, S, F, P, H, n, j, s, now)
+    _unskip(S, n, old, S[first].prev)
     _unbind(S, n, first)
     _unbind(S, n, end)
     n[MOVED_FROM] = min(n[MOVED_FROM], old)
@@ -468,6 +523,7 @@ def _compress(J, N, A, S, F, P, H, n, now):
 def _give_back(J, N, A, S, F, P, n, j, now):
     """A job runs no longer: its PEs, and what the profile still holds for it."""
     _add(J, N, A, S, F, j, n[NOW], P[j].end, 1)
+    _unskip(S, n, now, n[NOW])
     _unbind(S, n, P[j].end)
     if J[j].expected > now:
         n[FROM], n[UNTIL] = min(n[FROM], now), max(n[UNTIL], J[j].expected)
