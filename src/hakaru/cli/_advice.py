@@ -114,7 +114,7 @@ def as_document(told: Told) -> dict[str, Any]:
         "without": _signed(told, advice.without),
         "left_out": dict(advice.replayed.workload.left_out),
         "replay": {
-            "differences": differences(advice.replayed).to_pylist(),
+            "differences": differences(advice.replayed, keep=advice.counted).to_pylist(),
             "months": [{"month": m.name, "trusted": m.trusted, "why": m.why} for m in months],
         },
     }
@@ -233,16 +233,18 @@ def _fidelity(told: Told, width: int) -> Iterator[Line]:
     from hakaru.sim.replay import differences, months_of
 
     replayed = told.advice.replayed
-    (row,) = differences(replayed).to_pylist()
+    (row,) = differences(replayed, keep=told.advice.counted).to_pylist()
     yield "The error of the replay", "bold"
     if not row["num_jobs"]:
         yield "the log records no waits: the replay cannot be held against it", ""
         return
+    times = {name: duration(value) for name, value in row.items() if name.endswith("_s")}
     text = (
-        f"of what you have, the recorded median wait is {duration(row['recorded_median_s'])} and the "
-        f"replayed {duration(row['simulated_median_s'])} (means {duration(row['recorded_mean_s'])} and "
-        f"{duration(row['simulated_mean_s'])}); half of the jobs are less than "
-        f"{duration(row['median_apart_s'])} apart, {row['share_within_5min']:.0%} within 5 min"
+        f"for the {row['num_jobs']:,} jobs that count, the recorded median wait is "
+        f"{times['recorded_median_s']} and that replayed under what you have "
+        f"{times['simulated_median_s']} (means {times['recorded_mean_s']} and "
+        f"{times['simulated_mean_s']}); half of the jobs are less than {times['median_apart_s']} "
+        f"apart, {row['share_within_5min']:.0%} within 5 min"
     )
     for line in wrapped(text, width):
         yield line, ""

@@ -61,6 +61,7 @@ class Advice:
     months: tuple[int, int]  # whose jobs count, and all
     space: Space
     replayed: Schedule  # the whole log under the baseline
+    counted: Any  # the jobs of it that count, as a mask
 
     @property
     def gain(self) -> float:
@@ -105,7 +106,7 @@ def advise(
     search.run()
     held_out = Case(workload, machine, options, objective, constraints, keep, compared & ~first)
     held_out.set_baseline(baseline, whole)
-    return _conclude(search, held_out, split, begun, whole, num_months)
+    return _conclude(search, held_out, split, begun, whole, num_months, compared)
 
 
 def split_at(workload: Workload, part: float, compared: Any = None) -> int:
@@ -157,6 +158,7 @@ def _conclude(
     begun: float,
     replayed: Schedule,
     months: tuple[int, int],
+    counted: Any,
 ) -> Advice:
     assert held_out.baseline is not None
     space, searched_base = search.space, search.baseline
@@ -193,6 +195,7 @@ def _conclude(
         months=months,
         space=space,
         replayed=replayed,
+        counted=counted,
     )
 
 
