@@ -251,10 +251,17 @@ def _signed(value: float | None, kind: str) -> str:
         return shown.UNKNOWN
     if kind == "duration":
         return duration(value, signed=True)
-    sign = "−" if value < 0 else "+" if value > 0 else ""
+    unit = " points" if kind == "share" else ""
+    text = _digits(value * 100 if unit else value, kind)
+    sign = "" if not text.strip("0.") else "−" if value < 0 else "+"
+    return f"{sign}{text}{unit}"
+
+
+def _digits(value: float, kind: str) -> str:
+    size = abs(value)
     if kind == "share":
-        return f"{sign}{abs(value) * 100:.1f} points"
-    return f"{sign}{abs(value):,.0f}" if kind == "count" else f"{sign}{abs(value):,.3g}"
+        return f"{size:.1f}"
+    return f"{size:,.0f}" if kind == "count" or size >= 100 else f"{size:.3g}"
 
 
 def _written(value: float | None, kind: str) -> str:
@@ -264,7 +271,7 @@ def _written(value: float | None, kind: str) -> str:
         return duration(value)
     if kind == "share":
         return f"{value * 100:.1f} %"
-    return f"{value:,.0f}" if kind == "count" or abs(value) >= 1000 else f"{value:.3g}"
+    return _digits(value, kind)
 
 
 def _groups(outcome: models.Outcome) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from hakaru.web.what_if.check import WrongScenario, checked
 NUM_VARIANTS = 4
 FAVOURED = "{ size = 2000, age = 1000, fair_share = 0 }"
 # what the form begins with, so that one sees what can be said
-BEGIN = {"policy": "easy", "months": "trusted", "v1-nodes": "4", "v2-user_gpus": "32"}
+BEGIN = {"policy": "easy", "months": "trusted", "v1-nodes": "4", "v2-accurate": "50"}
 KEYS = ("name", "policy", "user_gpus", "user_jobs", "nodes", "accurate", "load", "favour")
 # where the parser finds something wrong, and the field that wrote it
 FIELD_OF = {
@@ -150,4 +150,6 @@ def _of(value: str, form: str) -> str:
 
 def _nodes_name(text: str) -> str:
     number = text.replace("−", "-").lstrip("+")
-    return f"{number[1:]} fewer nodes" if number.startswith("-") else f"{number} more nodes"
+    count = number.removeprefix("-")
+    noun = "node" if count == "1" else "nodes"
+    return f"{count} {'fewer' if number.startswith('-') else 'more'} {noun}"

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from hakaru.figures import _parts as parts
 from hakaru.figures.theme import CLASS_COLOURS, DARK, DASHES, GREY, LIGHT, PALETTE, Theme
-from hakaru.sim.whatif.words import CLASSES
+from hakaru.sim.whatif.words import CLASSES, duration
 from hakaru.texts import language
 from hakaru.web.models import Drawing
 from hakaru.web.what_if.models import Bar, FigureQuery, NodesOfDay, Outcome
@@ -44,13 +44,21 @@ def waits_by_class(outcome: Outcome, query: FigureQuery, theme: Theme) -> Drawn:
     ]
     scale, unit = _unit(max((v or 0.0 for row in (first, *after) for v in row), default=0.0))
     colours = _colours(outcome, theme)
+    num_bars = len(classes) * len(outcome.runs)
     series = [
         {
             "type": "bar",
             "name": run.name,
             "color": colours[run.name],
             "barMaxWidth": 48,
-            "data": [None if v is None else _digits(v / scale) for v in row],
+            "data": [_labelled(v, scale) for v in row],
+            "label": {
+                "show": num_bars <= 15,
+                "position": "top",
+                "color": theme.text,
+                "fontSize": 11,
+            },
+            "labelLayout": {"hideOverlap": True},
         }
         for run, row in zip(outcome.runs, [first, *after], strict=True)
     ]
@@ -192,6 +200,12 @@ def _colours(outcome: Outcome, theme: Theme) -> dict[str, str]:
     names = [run.name for run in outcome.variants]
     chosen = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(names)}
     return {outcome.baseline.name: theme.muted} | chosen
+
+
+def _labelled(value: float | None, scale: float) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return {"value": _digits(value / scale), "label": {"formatter": duration(value)}}
 
 
 def _bar(bar: Bar, zone: str, size: int, unit: str) -> dict[str, Any]:
