@@ -1,0 +1,202 @@
+"""`hakaru simulate`: the published schedules, files, what is said, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from hakaru.cli import main
+from hakaru.lake import Lake
+from tests.conftest import job, put_jobs, utc
+
+AT = utc("2018-01-01T00:00:00")
+SWF = "; UnixStartTime: 1000000000\n; MaxProcs: {procs}\n"
+
+
+def hakaru(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def simulate(*arguments: object) -> str:
+    result = hakaru("simulate", *arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*arguments: object) -> str:
+    result = hakaru("simulate", *arguments)
+    assert result.exit_code != 0, result.output
+    assert "Traceback" not in result.output
+    return result.output
+
+
+def swf_file(folder: Path, jobs: list[tuple[int, int, int, int]], procs: int = 4) -> Path:
+    """Jobs as (submit, run, processors, request), numbered from 1."""
+    lines = [
+        f"{number} {submit} -1 {run} {pes} -1 -1 {pes} {asked} -1 1 1 1 -1 1 -1 -1 -1"
+        for number, (submit, run, pes, asked) in enumerate(jobs, 1)
+    ]
+    path = folder / "small.swf"
+    path.write_text(SWF.format(procs=procs) + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    return swf_file(tmp_path, [(0, 100, 3, 100), (10, 100, 4, 100), (20, 500, 1, 500)])
+
+
+@pytest.fixture
+def workspace(lake: Lake) -> Path:
+    """Two nodes of two GPUs: the second job needs both, and was said to begin at once."""
+    rows = [
+        job(1, num_gpus=2, run_s=100.0, requested_s=100.0),
+        job(2, num_gpus=4, num_nodes=2, run_s=50.0, requested_s=60.0, queue="long", user="bob"),
+        job(3, num_gpus=1, run_s=3600.0, submitted_at=AT + timedelta(seconds=10)),
+        job(4, run_s=None, started_at=None, ended_at=None, wait_s=None, state="pending"),
+    ]
+    put_jobs(lake, rows, '{"gpus_per_node": 2, "nodes": 2}')
+    return lake.workspace
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+def test_the_published_schedules_byte_for_byte(shared: Path, tmp_path: Path, policy: str):
+    log = shared / "data" / "schedules" / "kth-100.swf.gz"
+    output = tmp_path / "schedule.csv"
+    simulate("--from", log, "--processors", 100, "--policy", policy, "-o", output)
+    published = shared / "data" / "schedules" / f"kth-100-{policy}.csv.gz"
+    assert output.read_bytes() == gzip.decompress(published.read_bytes())
+
+
+def test_an_swf_counts_from_its_start_on_its_own_processors(small: Path, tmp_path: Path):
+    output = tmp_path / "s.csv"
+    said = simulate("--from", small, "-o", output)
+    assert "3 jobs on 4 processors in one pool" in said
+    assert output.read_text() == "job_id,start\n1,0\n2,100\n3,200\n"
+
+
+def test_batched_or_perfect_and_other_files(small: Path, tmp_path: Path):
+    parquet, document = tmp_path / "s.parquet", tmp_path / "s.json"
+    simulate("--from", small, "--events", "batched", "--estimates", "perfect", "-o", parquet)
+    assert pq.read_table(parquet).to_pylist()[1] == {"job_id": 2, "start": 100}
+    simulate("--from", small, "-o", document)
+    told = json.loads(document.read_text())
+    assert (told["policy"], told["schedule"][2]) == ("easy", {"job_id": 3, "start": 200})
+    assert told["metrics"]["num_jobs"] == 3 and told["machine"] == "4 processors in one pool"
+
+
+def test_from_standard_input(small: Path, tmp_path: Path):
+    output = tmp_path / "s.csv"
+    arguments = ["simulate", "--from", "-", "--processors", "4", "-o", str(output)]
+    result = CliRunner().invoke(main, arguments, input=small.read_bytes())
+    assert result.exit_code == 0, result.output
+    assert output.read_text().splitlines()[2] == "2,100"
+
+
+def test_a_cluster_on_its_own_machine(workspace: Path, tmp_path: Path):
+    output = tmp_path / "s.csv"
+    said = simulate("-w", workspace, "--policy", "fcfs", "-o", output, "--by", "queue")
+    assert "3 jobs on 2 nodes x 2 = 4 GPUs" in said
+    assert "left out 1: no run time" in said
+    reasons = [line.split() for line in said.splitlines() if line.startswith("resources")]
+    assert reasons == [["resources", "2", "66.67%", "100.00%"]]
+    assert output.read_text().splitlines() == [
+        "job_id,start,end,nodes,why",
+        "1,2018-01-01T00:00:00Z,2018-01-01T00:01:40Z,node-0,none",
+        "2,2018-01-01T00:01:40Z,2018-01-01T00:02:30Z,node-0 node-1,resources",
+        "3,2018-01-01T00:02:30Z,2018-01-01T01:02:30Z,node-0,resources",
+    ]
+
+
+def test_limits_hold(workspace: Path, tmp_path: Path):
+    output = tmp_path / "s.json"
+    limit = ("--limit", "user:running-gpus=2")
+    said = simulate("-w", workspace, "--nodes", "8x2", *limit, "-o", output)
+    assert "limit user:running-gpus=2" in said
+    rows = json.loads(output.read_text())["schedule"]
+    # ann's second job waits for her first; bob's needs more than he may have
+    assert [row["start"] for row in rows] == ["2018-01-01T00:00:00Z", None, "2018-01-01T00:01:40Z"]
+    assert "jobs that never start" in said
+
+
+def test_stored_as_a_cluster_it_is_compared_and_shown(workspace: Path):
+    said = simulate("-w", workspace, "--policy", "fcfs", "--into", "c-fcfs")
+    assert "stored 3 simulated jobs as c-fcfs" in said
+    compared = hakaru("compare", "c", "c-fcfs", "-w", workspace, "--published", "none")
+    assert compared.exit_code == 0 and "c-fcfs (SYNTHETIC)" in compared.output
+    shown = hakaru("show", "waits", "--cluster", "c-fcfs", "-w", workspace, "--format", "json")
+    row = json.loads(shown.output)["rows"][-1]
+    assert (row["num_jobs"], row["mean_s"]) == (3, pytest.approx((0 + 100 + 140) / 3))
+
+
+def test_replay_says_how_far_it_is_and_what_to_trust(workspace: Path):
+    said = simulate("-w", workspace, "--replay")
+    assert "The replay beside the record" in said
+    assert "recorded_mean" in said and "rank_correlation" in said
+    assert "can be trusted: 2018-01" in said
+    assert "The log does not say by which rules" in said
+
+
+def test_aaic_replay(aaic_lake: Lake):
+    said = simulate("-w", aaic_lake.workspace, "--nodes", "38x8", "--replay")
+    assert "459,545 jobs on 38 nodes x 8 = 304 GPUs" in said
+    assert "do not trust: 2018-04 to 2018-06" in said
+    assert (
+        "2018-04: the recorded jobs need more than 1.25 times the machine 35% of the time" in said
+    )
+
+
+def test_policies_are_listed():
+    said = simulate("--policy", "list")
+    assert "EASY backfilling" in said and "easy-sjbf" in said
+
+
+def test_jobs_larger_than_the_machine_are_told_of(small: Path):
+    said = simulate("--from", small, "--processors", 3)
+    assert "left out 1: larger than the machine" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--policy", "eazy"], "did you mean easy"),
+        (["--estimates", "wild"], "use request, perfect, or scaled:FACTOR"),
+        (["--limit", "user=16"], "write SCOPE"),
+        (["--limit", "queue=nowhere:running-jobs=1"], "queue 'nowhere', which no job has"),
+        (["--nodes", "many"], "COUNTxSIZE"),
+        (["--processors", "4", "--nodes", "2x2"], "--nodes is for a machine of nodes"),
+        (["--processors", "4", "--packing", "spread"], "--packing is for a machine of nodes"),
+        (["--processors", "0"], "0 is not in the range"),
+        (["--fail", "9@2018-01-01..2018-01-02"], "names node 9, but the nodes are 0 to 1"),
+        (["--low-queue", "long"], "with --policy preempting only"),
+        (["--policy", "preempting"], "needs a --low-queue"),
+        (["--cluster", "d"], "there is no cluster 'd'"),
+        (["-o", "schedule.xls"], "end it in .csv, .parquet, .json"),
+        (["--into", "c"], "holds jobs of another source"),
+        (["--into", "bad name"], "is not allowed"),
+        (["--where", "num_gpus > 99"], "none is selected"),
+    ],
+)
+def test_what_is_refused_and_how(workspace: Path, arguments: list[str], said: str):
+    assert said in refused("-w", workspace, *arguments)
+
+
+def test_into_needs_a_workspace(small: Path):
+    assert "hakaru ingest it first" in refused("--from", small, "--into", "x")
+
+
+def test_a_machine_of_unknown_size_is_asked_for(lake_of: Any):
+    lake = lake_of([job(1)])
+    assert "say --nodes COUNTxSIZE or --processors N" in refused("-w", lake.workspace)
+
+
+def test_one_cluster_at_a_time(lake_of: Any):
+    lake = lake_of([job(1), job(2, cluster="d")])
+    assert "choose with --cluster NAME" in refused("-w", lake.workspace)

@@ -1,0 +1,141 @@
+"""The replay beside the record: differences and months worked by hand, and AAIC's."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from hakaru import sim
+from hakaru.analyses import Selection, open_session
+from hakaru.lake import Lake
+from hakaru.sim.machine import Change
+from hakaru.sim.replay import differences, months_of, overload, rank_correlation, trusted_jobs
+from tests.sim._jobs import play, workload
+
+DAY = 86400
+MAY, JUNE, JULY = (int(datetime(2018, month, 1, tzinfo=UTC).timestamp()) for month in (5, 6, 7))
+
+
+def recorded(submit: int, run: int, pes: int, wait: float | None, **more: Any) -> tuple[Any, ...]:
+    """A job that began so long after its submission, as the log says."""
+    start = None if wait is None else datetime.fromtimestamp(submit + wait, UTC)
+    return submit, run, pes, {"wait_s": wait, "started_at": start, **more}
+
+
+# On two processors the second job waits 100 s for the first, the third 190 s.
+JOBS = [
+    recorded(0, 100, 2, 0.0),
+    recorded(0, 100, 2, 600.0, queue="long"),
+    recorded(10, 50, 2, 380.0),
+    recorded(5000, 50, 1, None),
+]
+
+
+def test_waits_side_by_side_worked_by_hand():
+    schedule = play(JOBS, sim.Machine.flat(2), "fcfs")
+    assert schedule.wait.tolist() == [0, 100, 190, 0]
+    (row,) = differences(schedule).to_pylist()
+    assert row["num_jobs"] == 3  # nobody knows how long the last one waited
+    assert row["recorded_mean_s"] == pytest.approx(980 / 3)
+    assert row["simulated_mean_s"] == pytest.approx(290 / 3)
+    assert (row["recorded_median_s"], row["simulated_median_s"]) == (380, 100)
+    assert row["median_apart_s"] == 190  # of 0, 500 and 190
+    assert row["share_within_5min"] == pytest.approx(2 / 3)
+    assert row["share_within_twice"] == pytest.approx(2 / 3)  # 380 is just twice 190
+    assert row["rank_correlation"] == pytest.approx(0.5)  # ranks 1 3 2 and 1 2 3
+
+
+def test_waits_by_group_and_of_some_jobs():
+    schedule = play(JOBS, sim.Machine.flat(2), "fcfs")
+    long, normal = differences(schedule, "queue").to_pylist()
+    assert (long["queue"], long["recorded_mean_s"], long["simulated_mean_s"]) == ("long", 600, 100)
+    assert math.isnan(long["rank_correlation"])
+    assert (normal["num_jobs"], normal["recorded_mean_s"]) == (2, 190)
+    (none,) = differences(schedule, keep=schedule.start < 0).to_pylist()
+    assert (none["num_jobs"], none["recorded_mean_s"]) == (0, None)
+
+
+def test_short_waits_are_alike():
+    schedule = play([recorded(0, 10, 1, 5.0)], sim.Machine.flat(1), "fcfs")
+    (row,) = differences(schedule).to_pylist()
+    assert (row["simulated_mean_s"], row["share_within_twice"]) == (0, 1)
+
+
+def test_rank_correlation_with_ties():
+    # ranks 1, 2.5, 2.5, 4 and 1, 2, 3, 4: covariance 4.5, variances 4.5 and 5
+    assert rank_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(4.5 * 5))
+    assert rank_correlation([1, 2, 3], [9, 8, 7]) == pytest.approx(-1)
+    assert math.isnan(rank_correlation([1, 1], [1, 2]))
+    assert math.isnan(rank_correlation([1], [1]))
+
+
+def test_overload_worked_by_hand():
+    # 3 PEs of 2 are taken from 50 to 100, and exactly 2 from 100 to 150
+    jobs = workload(recorded(0, 100, 1, 0.0), recorded(0, 100, 2, 50.0))
+    machine = sim.Machine.flat(2)
+    assert overload(jobs, machine, [0, 100, 200]).tolist() == [0.5, 0]
+    assert overload(jobs, machine, [0, 100, 200], times=1.5).tolist() == [0, 0]
+
+
+def test_overload_knows_the_nodes_that_were_there():
+    jobs = workload(recorded(0, 100, 2, 0.0))
+    machine = sim.Machine.of_nodes(2, 1, changes=(Change(60, 1, "drain"), Change(80, 1, "up")))
+    assert overload(jobs, machine, [0, 100]).tolist() == [0.2]
+
+
+def test_months_that_the_record_contradicts():
+    jobs = [
+        recorded(MAY, 3 * DAY, 4, 0.0),
+        recorded(MAY, 25 * DAY, 4, 0.0),  # the same time, twice the machine
+        recorded(JUNE, DAY, 1, 0.0),
+        recorded(JULY, DAY, 1, 0.0),
+    ]
+    schedule = play(jobs, sim.Machine.flat(4), "fcfs")
+    may, june, july = months_of(schedule)
+    assert may.far_overload == may.overload == pytest.approx(3 / 31)
+    assert (may.trusted, june.trusted, july.trusted) == ("no", "yes", "yes")
+    assert "10% of the time" in may.why
+    assert trusted_jobs(schedule, [may, june, july]).tolist() == [False, False, True, True]
+
+
+def test_a_backlog_carries_over_and_a_little_more_is_a_little():
+    jobs = [
+        recorded(MAY, 20 * DAY, 4, 0.0),
+        recorded(MAY, 20 * DAY, 4, 0.0),
+        recorded(MAY, 20 * DAY, 4, 0.0),  # begins on 10 June in the replay
+        recorded(JUNE, DAY, 1, 0.0),
+        recorded(JULY, 20 * DAY, 4, 0.0),
+        recorded(JULY, 20 * DAY, 1, 0.0),  # 5 of 4: no more than a quarter too many
+    ]
+    may, june, july = months_of(play(jobs, sim.Machine.flat(4), "fcfs"))
+    assert (june.backlog, june.trusted, june.overload) == (1, "no", 0)
+    assert "1 jobs of such a month still wait" in june.why
+    assert (july.trusted, july.backlog) == ("partly", 0)
+    assert "65% of the time" in july.why
+    assert may.backlog == 0
+
+
+def test_no_jobs_have_no_months():
+    assert months_of(play([], sim.Machine.flat(4), "fcfs")) == []
+
+
+def test_aaic_says_which_months_can_be_trusted(aaic_lake: Lake):
+    query = f"SELECT {', '.join(sim.COLUMNS)} FROM jobs ORDER BY {sim.ORDER}"
+    with open_session(aaic_lake) as session:
+        jobs = sim.Workload.of(session.ask(query, Selection(clusters=("aaic",))))
+    schedule = sim.simulate(jobs, sim.Machine.of_nodes(38, 8), sim.POLICIES.get("easy"))
+    months = {month.name: month for month in months_of(schedule, "Asia/Tokyo")}
+    far = {name: month.far_overload for name, month in months.items() if month.far_overload > 0.01}
+    assert far == {
+        "2018-04": pytest.approx(0.35, abs=0.01),
+        "2018-05": pytest.approx(0.07, abs=0.01),
+    }
+    no = [name for name, month in months.items() if month.trusted == "no"]
+    assert no == ["2018-04", "2018-05", "2018-06"]
+    keep = trusted_jobs(schedule, list(months.values()), "Asia/Tokyo")
+    (row,) = differences(schedule, keep=keep).to_pylist()
+    assert row["recorded_mean_s"] == pytest.approx(2065, abs=5)
+    assert row["simulated_mean_s"] == pytest.approx(1885, rel=0.05)
