@@ -78,10 +78,6 @@ class Slow:
         self.events += [(moment, HOUR, 0, None) for moment in self.hours()]
 
     def job_of(self, w: sim.Workload, j: int) -> Job:
-        pes, num_nodes = int(w.pes[j]), 1
-        if not self.machine.is_flat:
-            num_nodes = max(int(w.num_nodes[j]), math.ceil(pes / max(self.sizes)))
-            pes = math.ceil(pes / num_nodes)
         names = {
             name: w.names[name][codes[j]] if codes[j] >= 0 else None
             for name, codes in (
@@ -95,7 +91,17 @@ class Slow:
         given = int((w.request if estimates is None else estimates(w))[j])
         key = int(self.policy.order(w)[j]) if self.policy.order else 0
         yields = self.policy.preempts and names["queue"] in self.options.low_queues
-        model = names.pop("gpu_model") if any(self.models) else None
+        model = names.pop("gpu_model")
+        pes, num_nodes = int(w.pes[j]), 1
+        mine = [
+            size
+            for size, each in zip(self.sizes, self.models, strict=True)
+            if each and each == model
+        ]
+        if not self.machine.is_flat:
+            num_nodes = max(int(w.num_nodes[j]), math.ceil(pes / max(mine or self.sizes)))
+            pes = math.ceil(pes / num_nodes)
+        model = model if any(self.models) else None
         submit, run, request = int(w.submit[j]), int(w.run[j]), int(w.request[j])
         return Job(
             j, submit, run, request, given, (yields, key), pes, num_nodes, model,

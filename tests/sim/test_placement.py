@@ -124,3 +124,10 @@ def test_models() -> None:
 def test_models_do_not_matter_to_a_machine_without_any() -> None:
     got = play([(0, 10, 4, {"gpu_model": "b"})], nodes(1, 4), "easy")
     assert placed(got) == [(0, [0])]
+
+
+def test_a_job_is_spread_over_nodes_of_its_own_model() -> None:
+    # Four PEs are one node of a, and two of b.
+    machine = sim.Machine((sim.Group(1, 4, "a"), sim.Group(2, 2, "b")))
+    got = play([(0, 10, 4, {"gpu_model": model}) for model in ("a", "b", None)], machine, "easy")
+    assert placed(got) == [(0, [0]), (0, [1, 2]), (10, [0])]

@@ -86,7 +86,10 @@ def _shape(workload: Workload, machine: Machine) -> tuple[Any, Any]:
     """PEs on each node, and nodes; a job that fits on no node is spread over as many as it needs."""
     if machine.is_flat:
         return workload.pes, np.ones(len(workload), np.int64)
-    largest = int(machine.sizes.max())
+    sizes, models = machine.sizes, machine.codes(workload.names)
+    largest = np.full(len(workload), sizes.max())
+    for model in set(models[models >= 0]):
+        largest[workload.model == model] = sizes[models == model].max()
     num_nodes = np.maximum(workload.num_nodes, -(-workload.pes // largest))
     return -(-workload.pes // num_nodes), num_nodes
 
