@@ -178,6 +178,28 @@ def test_other_processes_give_the_same_schedules() -> None:
     assert {each[2] for each in told} == {"baseline", "limit", "more"}
 
 
+def test_queues_that_yield_and_nodes_that_fail_are_played() -> None:
+    text = """
+    [machine]
+    nodes = 1
+    size = 1
+    [[variant]]
+    name = "yield"
+    policy = "preempting"
+    low_queues = ["low"]
+    [[variant]]
+    name = "fail"
+    failures = [{ at = 1970-01-01T00:00:50Z, nodes = 1, hours = 1 }]
+    """
+    jobs = workload((0, 100, 1, {"queue": "low"}), (10, 20, 1))
+    plain, stopped, failed = play_all(prepare(read(text), jobs), num_processes=1)
+    assert plain.start.tolist() == [0, 100]
+    assert stopped.start.tolist() == [30, 10]  # stopped at 10, begun anew at 30
+    # lost at 50, and the node is back after an hour
+    assert failed.start.tolist() == [3650, 3750]
+    assert (stopped.num_restarts.tolist(), failed.num_restarts.tolist()) == ([1, 0], [1, 0])
+
+
 def test_a_process_that_fails_says_why() -> None:
     runs = prepare(read(POOL.format(2, 4)), weekly(1))
     broken = replace(runs[1], recipe=replace(runs[1].recipe, policy="gone"))

@@ -11,11 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from hakaru.cli import main
 from hakaru.errors import HakaruError
+from hakaru.lake import Lake
 from hakaru.sim.whatif import read
 from hakaru.sim.whatif.runners import play_all
 from hakaru.sim.whatif.variants import prepare
+from tests.conftest import job, put_jobs, utc
 from tests.sim._jobs import workload
 from tests.sources.test_sacct_slurm import Slurm, _free_port
 
@@ -70,6 +74,31 @@ def test_slurm_gives_the_schedules_that_are_played_here(folder: Path) -> None:
         assert one.node.tolist() == other.node.tolist()
     assert told == ["1/2", "2/2"]
     assert not list((folder / "runs").iterdir())  # nothing is left behind
+
+
+def test_the_command_on_slurm_writes_what_it_writes_here(
+    folder: Path, lake: Lake, tmp_path: Path
+) -> None:
+    put_jobs(lake, [job(number, submitted_at=utc("2018-01-01T00:00:00")) for number in range(40)])
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(TEXT)
+    where = {
+        "here": ("--jobs", "1"),
+        "there": ("--on", "slurm", "--folder", folder, "--slurm", "partition=short"),
+    }
+    for name, options in where.items():
+        given = (
+            "whatif",
+            scenario,
+            "-w",
+            lake.workspace,
+            "-o",
+            tmp_path / f"{name}.json",
+            *options,
+        )
+        done = CliRunner().invoke(main, [str(each) for each in given])
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "here.json").read_text() == (tmp_path / "there.json").read_text()
 
 
 def test_a_slurm_job_that_fails_says_where_its_output_is(folder: Path) -> None:
