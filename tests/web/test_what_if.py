@@ -397,6 +397,19 @@ def test_from_the_form_to_the_day_of_a_node(chromium: Any, server: Running) -> N
         assert 'policy = "fcfs"' in browser.locator("#w-text").input_value()
 
 
+def test_another_cluster_has_another_machine(chromium: Any, open_site: Running) -> None:
+    """What was typed stays, and the text follows."""
+    with tab(chromium, open_site) as page:
+        page.open("/what-if?cluster=c")
+        page.page.fill("#w-v1-nodes", "7")
+        page.page.select_option("#w-cluster", "tiny")
+        hint = page.page.locator(".hint").first
+        page.until(lambda: "size of tiny" in hint.inner_text(), "the other machine")
+        assert page.page.input_value("#w-v1-nodes") == "7"
+        assert "nodes = 7" in page.page.locator("#w-text").input_value()
+        assert not page.page.locator(".as-toml[open]").count()
+
+
 def test_a_pool_has_no_nodes_and_a_run_can_be_cancelled(chromium: Any, server: Running) -> None:
     phone = {"width": 390, "height": 800}
     with tab(chromium, server, viewport=phone) as page, server.client() as client:

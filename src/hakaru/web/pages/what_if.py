@@ -16,7 +16,7 @@ from hakaru.web.access.sign_in import FORM, check_same_site
 from hakaru.web.pages import _address as address
 from hakaru.web.pages import _shown as shown
 from hakaru.web.pages._frame import Frame
-from hakaru.web.problems import Malformed, WebError, problem_of
+from hakaru.web.problems import Malformed, Unknown, WebError, problem_of
 from hakaru.web.what_if import models
 from hakaru.web.what_if.api import RunId, desk_of
 from hakaru.web.what_if.check import WrongScenario
@@ -98,11 +98,16 @@ def form(request: Request, desk: At) -> Response:
 def begin(
     request: Request, desk: At, fields: Annotated[dict[str, str], Depends(fields_of)]
 ) -> Response:
-    """Play what the form says (`do=form`) or its text (`do=text`), or only write the text (`do=write`)."""
+    """Play what the form says (`do=form`) or its text (`do=text`), or only write the text (`do=write`).
+
+    With `do=cluster` the form is shown anew, for the machine of another cluster.
+    """
     frame = Frame.of(request, "what-if")
     if frame.hint:
         return frame.empty()
     draft, do = Draft(fields), fields.get("do", "form")
+    if do == "cluster":
+        return _page(frame, desk, draft, None)
     text = draft.toml() if do == "write" else fields.get("text", "")
     problem: HakaruError
     try:
@@ -135,8 +140,11 @@ def watch(request: Request, run: RunId, desk: At) -> Response:
 
 @router.get("/what-if/{run}/state")
 def state(request: Request, run: RunId, desk: At) -> Response:
-    """What is polled while it runs; once it has ended the browser loads its page anew."""
-    found = desk.find(run)
+    """What is polled while it runs; once it has ended, or is gone, the browser loads its page anew."""
+    try:
+        found = desk.find(run)
+    except Unknown:
+        return Response(headers={"HX-Refresh": "true"})
     answer = Frame.of(request, "what-if").render("what_if_state.html", run=found)
     if found.state not in ("queued", "running"):
         answer.headers["HX-Refresh"] = "true"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hakaru.web.what_if.bounds import Bounds
 from hakaru.web.what_if.check import WrongScenario, checked
 
 NUM_VARIANTS = 4
@@ -53,12 +54,12 @@ class Draft:
         for problem in error.problems:
             self.errors.setdefault(self._field(problem), []).append(problem)
 
-    def check(self, bounds: object) -> str:
+    def check(self, bounds: Bounds) -> str:
         """The text, if all is well with it."""
         text = self.toml()
         found = dict(self.errors)
         try:
-            checked(text, bounds)  # type: ignore[arg-type]
+            checked(text, bounds)
         except WrongScenario as error:
             self.explain(error)
             raise

@@ -199,7 +199,7 @@ def _colours(outcome: Outcome, theme: Theme) -> dict[str, str]:
     """The baseline in the colour of text, the variants in the palette's order."""
     names = [run.name for run in outcome.variants]
     chosen = {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(names)}
-    return {outcome.baseline.name: theme.muted} | chosen
+    return {outcome.baseline.name: theme.text} | chosen
 
 
 def _labelled(value: float | None, scale: float) -> dict[str, Any] | None:
