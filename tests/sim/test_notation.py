@@ -50,7 +50,7 @@ NAMES = st.none() | st.from_regex(r"[a-zA-Z0-9/._-]{1,12}", fullmatch=True)
     st.integers(0, 10**6),
     NAMES,
     NAMES,
-    st.none() | st.tuples(st.integers(0, 24), st.integers(0, 24)),
+    st.none() | st.permutations(range(24)).map(lambda hours: (hours[0], hours[1])),
 )
 def test_what_is_written_is_read_again(scope, what, value, queue, only, hours):
     limit = Limit(scope, what, value, queue=queue, only=only, hours=hours)
@@ -66,7 +66,8 @@ def test_what_is_written_is_read_again(scope, what, value, queue, only, hours):
         ("user:running-gpus=many", "whole number, found 'many'"),
         ("user:running-gpus=-1", "whole number"),
         ("user:running-gpus=16,hours=9", "'hours=9' cannot be read"),
-        ("user:running-gpus=16,hours=9-99", "hours go from 0 to 24"),
+        ("user:running-gpus=16,hours=9-99", "hours are two from 0 to 24"),
+        ("user:running-gpus=16,hours=9-9", "hours are two from 0 to 24"),
         ("user:running-gpus=16,night", "'night' cannot be read"),
     ],
 )

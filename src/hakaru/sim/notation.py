@@ -45,7 +45,7 @@ def write_machine(machine: Machine, unit: str) -> str:
     placed, switch = machine.placement, machine.switch_size
     more = f", {placed.packing}" if placed.packing != "best-fit" else ""
     more += f", {switch} nodes a switch (locality {placed.locality})" if switch else ""
-    more += ", as many as there were at the time" if machine.closed or machine.changes else ""
+    more += ", nodes coming and going" if machine.closed or machine.changes else ""
     return f"{' + '.join(groups)} = {machine.num_pes:,} {name}{more}"
 
 
@@ -101,7 +101,15 @@ def _more(text: str, parts: Sequence[str]) -> dict[str, Any]:
         if name == "queue" and value:
             more["queue"] = value
         elif name == "hours" and (hours := HOURS.fullmatch(value)):
-            more["hours"] = (int(hours[1]), int(hours[2]))
+            more["hours"] = _hours(text, int(hours[1]), int(hours[2]))
         else:
             raise HakaruError(f"limit {text!r}: {part!r} cannot be read: {LIMIT_FORM}")
     return more
+
+
+def _hours(text: str, begin: int, end: int) -> tuple[int, int]:
+    if not (0 <= begin <= 24 and 0 <= end <= 24) or begin == end:
+        raise HakaruError(
+            f"limit {text!r}: hours are two from 0 to 24 that differ, e.g. hours=22-6"
+        )
+    return begin, end
