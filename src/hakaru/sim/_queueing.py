@@ -120,13 +120,14 @@ _PERSON = np.dtype(
         ("last", np.int64),  # run time of the last job that ended
         ("before", np.int64),  # and of the one before it
         ("usage", np.float64),  # as it was last counted
+        ("points", np.float64),  # for their fair share, by that
         ("fresh", np.float64),  # what was used since
         ("pes", np.int64),  # in use
         ("since", np.int64),  # and not yet counted from here on
     ],
     align=True,
 )
-_CANDIDATE = np.dtype([("key", np.int64), ("job", np.int32), ("place", np.int32)], align=True)
+_CANDIDATE = np.dtype([("key", np.int64), ("job", np.int64)], align=True)
 
 # Integrals over time in PE seconds, and counters.
 TOTALS = ("capacity_s", "busy_s", "idle_while_waiting_s", "fragmented_s", "lost_s", "num_events")
@@ -186,9 +187,12 @@ def _compiled(function: Any, inlined: bool = False) -> Any:
     """Compile for the types that the parameters' names stand for; a name not listed is an int64.
 
     One signature a function keeps the first compilation short; only the outermost is called from Python.
+    Nothing is allocated in here, so nothing need be counted: numba's runtime would lock the bus twice an
+    array and call, which took three fifths of the time.
     """
     types = tuple(_TYPES.get(name, int64) for name in inspect.signature(function).parameters)
     options = {"no_cpython_wrapper": function.__name__ != "_play", "no_cfunc_wrapper": True}
+    options["_nrt"] = False
     return njit(types, cache=True, nogil=True, error_model="numpy", forceinline=inlined, **options)(
         function
     )
@@ -295,6 +299,8 @@ def _enqueue(J, Q, B, n, j):
         _move_entry(Q, b, i - 1, b, i)
         i -= 1
     Q[b, i].estimate, Q[b, i].user = J[j].estimate, J[j].user
+    if n[ESTIMATES] == LAST_TWO:  # a bound from below
+        Q[b, i].estimate = min(J[j].estimate, J[j].request)
     Q[b, i].job, Q[b, i].pes = j, J[j].pes
     B[b].end += 1
     _note(Q, B, b, i)
@@ -341,15 +347,6 @@ def _dequeue(Q, B, n, at):
     n[NUM_QUEUED] -= 1
     if B[b].first == B[b].end:
         _drop_block(B, n, b)
-
-
-@_inlined
-def _find(J, Q, B, n, j):
-    """The place of a job that is queued."""
-    at = _first_of(B, _block_of(J, Q, B, n, j))
-    while Q[at // BLOCK, at % BLOCK].job != j:
-        at += 1
-    return at
 
 
 # ---- events to come: a heap by (time, rank, sequence)
@@ -497,14 +494,12 @@ def _count(J, L, C, j, sign, at_gate):
 
 
 @_compiled
-def _set_priority(J, U, P, W, n, j, now, total, num_people):
-    """Slurm's multifactor; total and num_people are of the decayed usage."""
+def _set_priority(J, U, P, W, n, j, now):
+    """Slurm's multifactor, with the fair share as it was last counted."""
     points = W[AGE] * min(1.0, (now - J[j].submit) / W[MAX_AGE])
     points += W[SIZE] * J[j].num_nodes * J[j].pes / max(1, n[NUM_OPEN])
-    u = J[j].user
-    if u >= 0:
-        share = U[u].usage / total * num_people if total > 0.0 else 0.0
-        points += W[FAIR_SHARE] * 2.0**-share
+    if J[j].user >= 0:
+        points += U[J[j].user].points
     if J[j].queue >= 0:
         points += P[J[j].queue].points
         if n[PREEMPT] and P[J[j].queue].low:
@@ -522,7 +517,7 @@ def _use(U, u, more, now):
 
 @_inlined
 def _add_usage(U, W, n, now):
-    """Decay what each person has used and add what they use; the sum, and how many used anything."""
+    """Decay what each person has used, add what they use, and set the points of their fair share."""
     passed = now - n[LAST_PRIORITY]
     decay = 2.0 ** (-passed / W[HALF_LIFE])
     total, num_people = 0.0, 0
@@ -533,70 +528,76 @@ def _add_usage(U, W, n, now):
         total += U[u].usage
         if U[u].usage > 0.0:
             num_people += 1
+    for u in range(len(U)):
+        share = U[u].usage / total * num_people if total > 0.0 else 0.0
+        U[u].points = W[FAIR_SHARE] * 2.0**-share
     n[LAST_PRIORITY] = now
-    return total, max(1, num_people)
 
 
 @_inlined
-def _is_shorter(K, a, b):
-    return K[a].key < K[b].key or (K[a].key == K[b].key and K[a].place < K[b].place)
+def _is_sorted(K, a):
+    """Whether the candidate in entry a is not before the one in front of it."""
+    key, before = K[a].key, K[a - 1].key
+    return before < key or (before == key and K[a - 1].job < K[a].job)
 
 
 @_inlined
-def _exchange(K, a, b):
-    K[a].key, K[b].key = K[b].key, K[a].key
-    K[a].job, K[b].job = K[b].job, K[a].job
-    K[a].place, K[b].place = K[b].place, K[a].place
+def _run_of(K, i, end):
+    """The end of the run of sorted candidates that begins in entry i."""
+    i += 1
+    while i < end and _is_sorted(K, i):
+        i += 1
+    return i
 
 
 @_inlined
-def _sink(K, i, num):
-    while True:
-        child = 2 * i + 1
-        if child >= num:
-            break
-        if child + 1 < num and _is_shorter(K, child + 1, child):
-            child += 1
-        if not _is_shorter(K, child, i):
-            break
-        _exchange(K, i, child)
-        i = child
+def _merge(K, a, b, end, to):
+    """Entries a to before b and b to before `end`, each sorted, into one from entry `to` on."""
+    middle = b
+    while a < middle or b < end:
+        left = b == end or (a < middle and K[a].key < K[b].key)
+        if a < middle and b < end and K[a].key == K[b].key:
+            left = K[a].job < K[b].job
+        source = a if left else b
+        K[to].key, K[to].job = K[source].key, K[source].job
+        to, a, b = to + 1, a + left, b + 1 - left
 
 
-@_inlined
-def _heapify(K, num):
-    for x in range(num // 2 - 1, -1, -1):
-        _sink(K, x, num)
-
-
-@_inlined
-def _pop(K, num):
-    """The candidate with the smallest (key, place); it moves to the end of the heap."""
-    last = num - 1
-    _exchange(K, 0, last)
-    _sink(K, 0, last)
-    return K[last].job
+@_compiled
+def _sort(K, num):
+    """By key, equals by job: where in K the sorted begin. It has room for twice as many; runs are merged."""
+    source, target = 0, num
+    while num > 0 and _run_of(K, source, source + num) < source + num:
+        at = 0
+        while at < num:
+            middle = _run_of(K, source + at, source + num)
+            end = _run_of(K, middle, source + num) if middle < source + num else middle
+            _merge(K, source + at, middle, end, target + at)
+            at = end - source
+        source, target = target, source
+    return source
 
 
 @_compiled
 def _reprioritise(J, Q, B, U, P, W, K, n, now):
     """Everybody's priority anew, and the queue in its order."""
-    total, num_people = _add_usage(U, W, n, now)
-    num = 0
-    while n[FIRST] != -1:
-        b = n[FIRST]
+    _add_usage(U, W, n, now)
+    num, b = 0, n[FIRST]
+    while b != -1:
         for i in range(B[b].first, B[b].end):
             j = Q[b, i].job
-            _set_priority(J, U, P, W, n, j, now, total, num_people)
-            K[num].key, K[num].job, K[num].place = J[j].key, j, j
+            _set_priority(J, U, P, W, n, j, now)
+            K[num].key, K[num].job = J[j].key, j
             num += 1
-        _drop_block(B, n, b)
+        b = B[b].next
+    if num == 0 or _run_of(K, 0, num) == num:
+        return
+    while n[FIRST] != -1:
+        _drop_block(B, n, n[FIRST])
     n[NUM_QUEUED] = 0
-    _heapify(K, num)
-    while num > 0:
-        j = _pop(K, num)
-        num -= 1
-        _enqueue(J, Q, B, n, j)
+    first = _sort(K, num)
+    for x in range(first, first + num):
+        _enqueue(J, Q, B, n, K[x].job)
 
 
 # ---- nodes
@@ -880,12 +881,7 @@ def _try_behind(J, N, A, R, H, U, L, C, n, j, now):
 def _rate(J, U, P, W, n, j, now):
     """The first priority of a job, by the usage as it was last counted."""
     if n[ORDER] == MULTIFACTOR:
-        total, num_people = 0.0, 0
-        for u in range(len(U)):
-            total += U[u].usage
-            if U[u].usage > 0.0:
-                num_people += 1
-        _set_priority(J, U, P, W, n, j, now, total, max(1, num_people))
+        _set_priority(J, U, P, W, n, j, now)
 
 
 @_inlined
@@ -896,7 +892,7 @@ def _is_due(W, n, now):
 
 @_inlined
 def _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
-    """Where since the last pass nothing but this job came, only it need be tried."""
+    """Where since the last pass nothing but this job came, only it need be tried; the reservation stands."""
     head = n[HEAD]
     is_other = head >= 0 and _is_before(J, j, head)
     if len(L) > 0 and head >= 0:  # who began behind the head may have used up its limit
@@ -998,24 +994,33 @@ def _block_is_held(B, L, V, C, n, b):
 
 
 @_inlined
+def _least_estimate(U, n, u, estimate):
+    """A bound from below of what a job of person u is taken to need (the estimate itself, if it stays)."""
+    if n[ESTIMATES] == STATIC or u < 0 or U[u].before < 0:
+        return estimate
+    return min(estimate, (U[u].last + U[u].before) // 2)
+
+
+@_inlined
+def _least_of_block(B, U, n, b):
+    is_known = n[ESTIMATES] == STATIC or B[b].user >= 0
+    return _least_estimate(U, n, B[b].user, B[b].estimate) if is_known else 0
+
+
+@_inlined
 def _is_too_long(n, estimate, pes, now):
     """Whether it would outlast the shadow time and there is nothing to spare for it."""
-    return (
-        n[SHADOW_KNOWN] == 1
-        and n[ESTIMATES] == STATIC
-        and now + estimate > n[SHADOW]
-        and pes > n[MAX_EXTRA]
-    )
+    return n[SHADOW_KNOWN] == 1 and now + estimate > n[SHADOW] and pes > n[MAX_EXTRA]
 
 
 @_compiled
-def _is_hopeless(Q, B, L, V, C, n, b, most, now):
+def _is_hopeless(Q, B, U, L, V, C, n, b, most, now):
     """Whether no job of a block can begin behind the head."""
     if B[b].stale:
         _recount(Q, B, b)
     return (
         B[b].pes > most
-        or _is_too_long(n, B[b].estimate, B[b].pes, now)
+        or _is_too_long(n, _least_of_block(B, U, n, b), B[b].pes, now)
         or _block_is_held(B, L, V, C, n, b)
     )
 
@@ -1026,11 +1031,12 @@ def _backfill(J, N, A, Q, B, R, H, U, L, V, C, n, at, now):
     most = _largest(N, False)
     while at != -1 and most > 0:
         b, i = at // BLOCK, at % BLOCK
-        if i == B[b].first and _is_hopeless(Q, B, L, V, C, n, b, most, now):
+        if i == B[b].first and _is_hopeless(Q, B, U, L, V, C, n, b, most, now):
             at = _first_of(B, B[b].next)
             continue
         j, follower = Q[b, i].job, _follower(B, at)
-        if Q[b, i].pes > most or _is_too_long(n, Q[b, i].estimate, Q[b, i].pes, now):
+        least = _least_estimate(U, n, Q[b, i].user, Q[b, i].estimate)
+        if Q[b, i].pes > most or _is_too_long(n, least, Q[b, i].pes, now):
             pass
         elif len(L) > 0 and _is_held(J, L, V, C, n, j, False):
             J[j].reason = LIMIT
@@ -1040,82 +1046,61 @@ def _backfill(J, N, A, Q, B, R, H, U, L, V, C, n, at, now):
         at = follower
 
 
+@_compiled
+def _is_allowed(J, L, V, C, n, j):
+    """Whether there is as much free as a job needs, anywhere, and no limit holds it."""
+    if J[j].num_nodes * J[j].pes > n[NUM_FREE]:
+        return False
+    if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
+        J[j].reason = LIMIT
+        return False
+    return True
+
+
 @_inlined
-def _next_shortest(J, Q, B, L, V, C, n, at, last, most, now):
-    """Who has the shortest estimate, first in the queue's order, behind the last that was tried; or -1."""
+def _next_shortest(J, Q, B, U, L, V, C, n, at, last, most, now):
+    """Who has the shortest estimate, first in the queue's order, behind the last tried: the place, or -1."""
     best, shortest = -1, NEVER
-    past = J[last].estimate if last >= 0 else -1
+    past = _estimate(J, U, n, last) if last >= 0 else -1
     while at != -1:
-        b, i = at // BLOCK, at % BLOCK
-        is_first = i == B[b].first
-        if is_first and (B[b].estimate >= shortest or _is_hopeless(Q, B, L, V, C, n, b, most, now)):
+        b, i, here = at // BLOCK, at % BLOCK, at
+        if i == B[b].first and _least_of_block(B, U, n, b) >= shortest:
+            at = _first_of(B, B[b].next)
+            continue
+        if i == B[b].first and _is_hopeless(Q, B, U, L, V, C, n, b, most, now):
             at = _first_of(B, B[b].next)
             continue
         at = _follower(B, at)
-        j, pes, estimate = Q[b, i].job, Q[b, i].pes, Q[b, i].estimate
-        if estimate >= shortest or estimate < past or pes > most:
+        j, pes = Q[b, i].job, Q[b, i].pes
+        least = _least_estimate(U, n, Q[b, i].user, Q[b, i].estimate)
+        if least >= shortest or pes > most or _is_too_long(n, least, pes, now):
             continue
-        if _is_too_long(n, estimate, pes, now):
+        estimate = _estimate(J, U, n, j) if n[ESTIMATES] == LAST_TWO else least
+        if (
+            estimate >= shortest
+            or estimate < past
+            or (estimate == past and not _is_before(J, last, j))
+        ):
             continue
-        if estimate > past or _is_before(J, last, j):
-            best, shortest = j, estimate
+        if _is_allowed(J, L, V, C, n, j):
+            best, shortest = here, estimate
     return best
 
 
 @_compiled
-def _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, now):
-    """Behind the head, by estimate; equals in the queue's order."""
+def _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, head, now):
+    """Behind the head's place, by estimate; equals in the queue's order."""
     most, last = _largest(N, False), -1
     while most > 0:
-        behind = _follower(B, _find(J, Q, B, n, n[HEAD]))
-        j = _next_shortest(J, Q, B, L, V, C, n, behind, last, most, now)
-        if j == -1:
+        at = _next_shortest(J, Q, B, U, L, V, C, n, _follower(B, head), last, most, now)
+        if at == -1:
             break
-        last = j
-        if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
-            J[j].reason = LIMIT
-        elif _try_behind(J, N, A, R, H, U, L, C, n, j, now):
-            _dequeue(Q, B, n, _find(J, Q, B, n, j))
+        last = Q[at // BLOCK, at % BLOCK].job
+        if _try_behind(J, N, A, R, H, U, L, C, n, last, now):
+            _dequeue(Q, B, n, at)
+            # Those before a job in its block move up when it leaves.
+            head += at // BLOCK == head // BLOCK
             most = _largest(N, False)
-
-
-@_inlined
-def _candidates(J, N, A, Q, B, R, U, L, V, C, K, n, at, now):
-    """Who could begin behind the head, the shortest on top; room only shrinks during a pass."""
-    most = _largest(N, False)
-    num = 0
-    while at != -1 and most > 0:
-        b, i = at // BLOCK, at % BLOCK
-        if i == B[b].first and _is_hopeless(Q, B, L, V, C, n, b, most, now):
-            at = _first_of(B, B[b].next)
-            continue
-        at = _follower(B, at)
-        j = Q[b, i].job
-        if Q[b, i].pes > most or J[j].num_nodes * J[j].pes > n[NUM_FREE]:
-            continue
-        if not n[SHADOW_KNOWN]:
-            _find_shadow(J, N, A, R, n)
-        estimate = _estimate(J, U, n, j)
-        if now + estimate > n[SHADOW] and J[j].pes > n[MAX_EXTRA]:
-            J[j].reason = RESERVED
-            continue
-        K[num].key, K[num].job, K[num].place = estimate, j, num
-        num += 1
-    _heapify(K, num)
-    return num
-
-
-@_compiled
-def _backfill_candidates(J, N, A, Q, B, R, H, U, L, V, C, K, n, at, now):
-    """As _backfill_shortest, where estimates move and so cannot be looked up in the queue."""
-    num = _candidates(J, N, A, Q, B, R, U, L, V, C, K, n, at, now)
-    while num > 0 and n[NUM_FREE] > 0:
-        j = _pop(K, num)
-        num -= 1
-        if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
-            J[j].reason = LIMIT
-        elif _try_behind(J, N, A, R, H, U, L, C, n, j, now):
-            _dequeue(Q, B, n, _find(J, Q, B, n, j))
 
 
 @_compiled
@@ -1143,17 +1128,17 @@ def _make_room(J, N, A, Q, B, R, H, U, L, C, P, K, T, n, j, now):
     for x in range(n[NUM_RUNNING]):
         r = R[x] & JOB_MASK
         if J[r].queue >= 0 and P[J[r].queue].low:
-            K[num].key, K[num].job, K[num].place = -J[r].seq, r, num
+            K[num].key, K[num].job = -J[r].seq, r
             num += 1
     for x in range(len(N)):
         N[x].then = N[x].free
-    _heapify(K, num)
-    for left in range(num, 0, -1):
-        v = _pop(K, left)
+    first = _sort(K, num)
+    for x in range(first, first + num):
+        v = K[x].job
         for y in range(J[v].num_nodes):
             N[_node_of(J, N, A, v, y)].then += J[v].pes
         if _choose(J, N, n, j, True, False):
-            _stop_those(J, N, A, Q, B, R, H, U, L, C, K, T, n, left - 1, num, j, now)
+            _stop_those(J, N, A, Q, B, R, H, U, L, C, K, T, n, first, x + 1, j, now)
             return True
     return False
 
@@ -1182,10 +1167,8 @@ def _pass(J, N, A, Q, B, R, H, U, L, V, C, P, K, T, n, now):
             break
     if at != -1 and n[BACKFILL] == IN_ORDER:
         _backfill(J, N, A, Q, B, R, H, U, L, V, C, n, _follower(B, at), now)
-    elif at != -1 and n[BACKFILL] == SHORTEST and n[ESTIMATES] == STATIC:
-        _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, now)
     elif at != -1 and n[BACKFILL] == SHORTEST:
-        _backfill_candidates(J, N, A, Q, B, R, H, U, L, V, C, K, n, _follower(B, at), now)
+        _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, at, now)
     n[DIRTY] = 0
 
 
@@ -1281,7 +1264,10 @@ def run(
     """Play the log; fills the jobs' start, end, reason and restarts. Gives the nodes they got, and totals."""
     num, num_running = len(jobs), int(min(len(jobs), nodes["size"].sum())) + 1
     rows, since, values, num_counters = limits
-    num_blocks = num // (BLOCK // 2) + 4
+    # A block is made when half of one was filled; jobs that are put back fill blocks again.
+    lost = changes["node"][changes["kind"] == DOWN]
+    num_filled = num + int(nodes["size"][lost].sum())
+    num_blocks = (num if rules["preempt"] else num_filled // (BLOCK // 2)) + 4
     n = np.zeros(NUM_SCALARS, np.int64)
     n[: len(RULES)] = [rules[name] for name in RULES]
     n[[FIRST, TAIL, HEAD]] = -1
@@ -1296,7 +1282,8 @@ def run(
     num_places = int(jobs["num_nodes"].sum()) if len(nodes) > 1 else 0
     got = np.full(num_places, -1, np.int32)
     totals = np.zeros(len(TOTALS))
-    needs_candidates = n[BACKFILL] == SHORTEST or n[ORDER] == MULTIFACTOR or n[PREEMPT]
+    people["points"] = weights["fair_share"]
+    needs_candidates = n[ORDER] == MULTIFACTOR or n[PREEMPT]
     _play(
         jobs,
         nodes,
@@ -1315,7 +1302,7 @@ def run(
         np.empty(num if num_counters else 0, np.int32),
         queues,
         np.array([weights[name] for name in WEIGHTS], np.float64),
-        np.empty(num if needs_candidates else 0, _CANDIDATE),
+        np.empty(2 * num if needs_candidates else 0, _CANDIDATE),
         totals,
         n,
     )
