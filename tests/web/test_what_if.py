@@ -312,7 +312,7 @@ def test_the_form_writes_what_the_parser_reads() -> None:
         ({"nodes": "1", "processors": "4", "v1-nodes": "1"}, "processors", "keep one"),
         ({"v2-accurate": "150"}, "v2-accurate", "at most 100"),
         ({"v3-policy": "fcfs", "v3-favour": "yes"}, "v3-favour", "has none"),
-        ({"v4-load": "-100"}, "v4-load", "above 0"),
+        ({"v4-load": "-100"}, "v4-load", "more than -100"),
         ({"v1-user_gpus": "-3"}, "v1-user_gpus", "at least 0"),
     ],
 )

