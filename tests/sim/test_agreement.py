@@ -203,3 +203,16 @@ def test_a_long_queue(policy: str, machine: sim.Machine) -> None:
     held = [sim.Limit("user", "running-jobs", 3), sim.Limit("user", "queued-jobs", 40)]
     agree(rows, machine, policy, limits=held)
     agree(rows, machine, policy)
+
+
+def test_jobs_that_are_put_back_again_and_again() -> None:
+    """Sixty-four low jobs yield to a wide one forty times; each time one more comes that may not begin."""
+    policy = replace(sim.POLICIES.get("preempting"), order=lambda jobs: jobs.request)
+    low = {"queue": "low", "requested_s": 100_000}
+    rows: list[Any] = [(0, 50_000, 1, low)] * 64
+    for turn in range(40):
+        held = {"queue": "low", "user": "held", "requested_s": 1000 + turn}
+        rows += [(10 + 10 * turn, 5, 64), (16 + 10 * turn, 5, 64, held)]
+    held_back = sim.Limit("user", "running-jobs", 0, only="held")
+    got, _ = agree(rows, sim.Machine.flat(64), policy, limits=[held_back], low_queues=["low"])
+    assert got.num_restarts[:64].tolist() == [40] * 64
