@@ -166,7 +166,7 @@ def test_what_is_too_large_or_not_there(ask: httpx.Client, done: dict[str, Any])
     assert ask.post(API, json=wanted | {"since": "yesterday"}).status_code == 422
     assert ask.post(API, json=wanted | {"more": 1}).status_code == 422
     assert ask.post(API, json=wanted | {"scenario": "#" * 20_001}).status_code == 422
-    assert ask.post(API, json=wanted | {"scenario": "#" * 70_000}).status_code == 413
+    assert ask.post(API, json=wanted | {"scenario": "#" * 90_000}).status_code == 413
     assert ask.post(
         API, content=b"{", headers={"Content-Type": "application/json"}
     ).status_code in (
@@ -337,6 +337,13 @@ def test_a_problem_has_a_line() -> None:
     assert line_of(text, "there is no [[variant]]") is None
 
 
+def test_the_form_writes_its_text_without_scripts(ask: httpx.Client) -> None:
+    page = ask.post("/what-if", data={"cluster": "c", "do": "write", "v1-nodes": "3"})
+    assert page.status_code == 200 and "nodes = 3" in page.text and 'as-toml" open' in page.text
+    again = ask.post("/what-if", data={"cluster": "c", "do": "text", "text": "nodes = x"})
+    assert again.status_code == 422 and "at line 1" in again.text
+
+
 SPEC = create_app(Lake(Path("no-such-workspace"))).openapi()
 MODES = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
 
@@ -362,11 +369,17 @@ def test_what_is_written_is_as_described(
     check_one()
 
 
-def test_from_the_form_to_the_day_of_a_node(chromium: Any, server: Running) -> None:
-    """Built, watched and compared in a browser; no error, no other host (the tab looks)."""
+def test_from_the_form_to_the_day_of_a_node(
+    chromium: Any, server: Running, done: dict[str, Any]
+) -> None:
+    """Built, watched and compared in a browser; no error, no other host (the tab looks).
+
+    The kernel is compiled by then, since `done` has ended.
+    """
     with tab(chromium, server) as page:
         page.open("/what-if")
         browser = page.page
+        assert browser.locator(f"a[href='/what-if/{done['id']}']").count() == 1
         for name, value in {"nodes": "1", "size": "2", "v1-nodes": "1", "v2-accurate": ""}.items():
             browser.fill(f"#w-{name}", value)
         browser.select_option("#w-v2-policy", "fcfs")
@@ -376,6 +389,9 @@ def test_from_the_form_to_the_day_of_a_node(chromium: Any, server: Running) -> N
         assert "[machine]\nnodes = 1\nsize = 2\n" in written.input_value()
         browser.click("button:has-text('Run') >> nth=0")
         page.until(lambda: "/what-if/" in browser.url, "the run")
+        assert browser.locator("progress").count() == 1
+        with server.client() as client:
+            assert ended(client, browser.url.rsplit("/", 1)[1])["state"] == "done"
         metrics = browser.locator("tr[data-metric=mean_wait_s]")
         page.until(lambda: metrics.count() == 1, "the comparison")
         assert "1 more node" in browser.locator("thead").first.inner_text()
@@ -410,7 +426,9 @@ def test_another_cluster_has_another_machine(chromium: Any, open_site: Running) 
         assert not page.page.locator(".as-toml[open]").count()
 
 
-def test_a_pool_has_no_nodes_and_a_run_can_be_cancelled(chromium: Any, server: Running) -> None:
+def test_a_pool_has_no_nodes_and_a_run_can_be_cancelled(
+    chromium: Any, server: Running, done: dict[str, Any]
+) -> None:
     phone = {"width": 390, "height": 800}
     with tab(chromium, server, viewport=phone) as page, server.client() as client:
         text = "[machine]\nprocessors = 2\n[[variant]]\nmachine = { processors = 3 }\n"

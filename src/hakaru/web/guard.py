@@ -17,7 +17,7 @@ from hakaru.web.problems import Malformed, Refused, WebError, problem_of
 
 MAX_URL = 8_000
 MAX_BODY = 4_000
-MAX_SCENARIO = 60_000  # its text, as a form writes it
+MAX_SCENARIO = 80_000  # its text, as a form writes it
 SCENARIO_PATHS = ("/what-if", "/api/v1/what-if")
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 CONTROL = re.compile(rb"[\x00-\x1f\x7f]")

@@ -191,7 +191,8 @@ class Runs:
         try:
             with process.stdout:
                 for line in process.stdout:
-                    self._hear(run, json.loads(line))
+                    with suppress(ValueError):  # what a library may print of its own
+                        self._hear(run, json.loads(line))
             code = process.wait()
         finally:
             timer.cancel()
