@@ -389,7 +389,7 @@ def test_from_the_form_to_the_day_of_a_node(
         assert "[machine]\nnodes = 1\nsize = 2\n" in written.input_value()
         browser.click("button:has-text('Run') >> nth=0")
         page.until(lambda: "/what-if/" in browser.url, "the run")
-        assert browser.locator("progress").count() == 1
+        page.until(lambda: browser.locator("progress").count() == 1, "how far it is")
         with server.client() as client:
             assert ended(client, browser.url.rsplit("/", 1)[1])["state"] == "done"
         metrics = browser.locator("tr[data-metric=mean_wait_s]")
