@@ -374,8 +374,11 @@ def _pick(J, N, S, F, n, j, s):
 
 
 @_compiled
-def _search(J, N, S, F, n, j, s, before):
-    """The first slice from s on, and before a time, from which job j fits; -1 where there is none."""
+def _search(J, N, S, F, n, j, s, before, own):
+    """The first slice from s on, and before a time, from which job j fits; -1 where there is none.
+
+    From the time `own` on it has room, for it holds a place there.
+    """
     s = _skip(J, N, S, F, n, j, s, before)
     if s == -1:
         return -1
@@ -383,7 +386,8 @@ def _search(J, N, S, F, n, j, s, before):
     for x in range(len(N)):
         N[x].then = S[s].time
     while s != -1 and S[s].time < before:
-        ahead = _look_ahead(J, N, S, F, n, j, ahead, S[s].time + J[j].estimate)
+        until = min(own, S[s].time + J[j].estimate)
+        ahead = _look_ahead(J, N, S, F, n, j, ahead, until)
         if _pick(J, N, S, F, n, j, s):
             return s
         s = S[s].next
@@ -411,24 +415,48 @@ def _begin(J, N, A, P, H, n, j, now):
 
 
 @_compiled
-def _hold(J, N, A, S, F, P, H, n, j, s, now):
-    """Give job j the place on the picked nodes that begins with slice s; it begins where that is now."""
-    for y in range(J[j].num_nodes):
-        if len(N) > 1:
-            A[J[j].offset + y] = N[y].pick
+def _settle(J, N, A, S, P, H, n, j, s, end, now):
+    """Job j's place is from slice s to before slice `end`; it begins where that is now."""
     J[j].start = S[s].time
-    until, end = S[s].time + J[j].estimate, s
-    while S[end].next != -1 and S[S[end].next].time <= until:
-        end = S[end].next
-    P[j].first, P[j].end = s, _split(S, F, n, end, until)
-    S[P[j].end].num_bounds += 1
-    _add(J, N, A, S, F, j, s, P[j].end, -1)
+    P[j].first, P[j].end = s, end
+    S[end].num_bounds += 1
     if s == n[NOW]:
         _begin(J, N, A, P, H, n, j, now)
     else:
         S[s].num_bounds += 1
         P[j].sibling, S[s].starter = S[s].starter, j
         J[j].reason = max(J[j].reason, RESERVED)
+
+
+@_compiled
+def _hold(J, N, A, S, F, P, H, n, j, s, now):
+    """Give job j the place on the picked nodes that begins with slice s."""
+    for y in range(J[j].num_nodes):
+        if len(N) > 1:
+            A[J[j].offset + y] = N[y].pick
+    until, end = S[s].time + J[j].estimate, s
+    while S[end].next != -1 and S[S[end].next].time <= until:
+        end = S[end].next
+    end = _split(S, F, n, end, until)
+    _add(J, N, A, S, F, j, s, end, -1)
+    _settle(J, N, A, S, P, H, n, j, s, end, now)
+
+
+@_compiled
+def _shift(J, N, A, S, F, P, H, n, j, s, now):
+    """In a flat pool, to a place that begins with slice s: only what the two do not share changes."""
+    first, last = P[j].first, P[j].end
+    until, end = S[s].time + J[j].estimate, last
+    if until < S[first].time:
+        _add(J, N, A, S, F, j, first, last, 1)
+        _hold(J, N, A, S, F, P, H, n, j, s, now)
+        return
+    while S[end].time > until:
+        end = S[end].prev
+    end = _split(S, F, n, end, until)
+    _add(J, N, A, S, F, j, s, first, -1)
+    _add(J, N, A, S, F, j, end, last, 1)
+    _settle(J, N, A, S, P, H, n, j, s, end, now)
 
 
 @_compiled
@@ -452,7 +480,7 @@ def _fill(J, N, A, S, F, P, H, n, now):
         n[UNPLANNED] = P[j].next
         n[NUM_PLANNED] += 1
         J[j].stage, P[j].first = PLANNED, -1
-        s = _search(J, N, S, F, n, j, n[NOW], NEVER)
+        s = _search(J, N, S, F, n, j, n[NOW], NEVER, NEVER)
         if s != -1:
             _hold(J, N, A, S, F, P, H, n, j, s, now)
 
@@ -487,13 +515,21 @@ def _move(J, N, A, S, F, P, H, n, j, now):
     s = _skip(J, N, S, F, n, j, s, min(old, n[UNTIL]))
     if s == -1 or S[s].time >= min(old, n[UNTIL]):
         return
-    _add(J, N, A, S, F, j, first, end, 1)
-    s = _search(J, N, S, F, n, j, s, min(old, n[UNTIL]))
+    own = NEVER
+    if len(N) == 1:
+        own = old
+    else:
+        _add(J, N, A, S, F, j, first, end, 1)
+    s = _search(J, N, S, F, n, j, s, min(old, n[UNTIL]), own)
     if s == -1:
-        _add(J, N, A, S, F, j, first, end, -1)
+        if len(N) > 1:
+            _add(J, N, A, S, F, j, first, end, -1)
         return
     _forget(S, P, j)
-    _hold(J, N, A, S, F, P, H, n, j, s, now)
+    if len(N) == 1:
+        _shift(J, N, A, S, F, P, H, n, j, s, now)
+    else:
+        _hold(J, N, A, S, F, P, H, n, j, s, now)
     _unskip(S, n, old, S[first].prev)
     _unbind(S, n, first)
     _unbind(S, n, end)
