@@ -164,6 +164,13 @@ def test_jobs_larger_than_the_machine_are_told_of(small: Path):
     assert "left out 1: larger than the machine" in said
 
 
+def test_rows_that_could_not_be_read_are_left_out_and_told_of(tmp_path: Path):
+    jobs = [(-9, 100, 4, 100), (-5, 500, 1, 500), (0, 100, 3, 100), (20, 500, 1, 500)]
+    said = " ".join(simulate("--from", swf_file(tmp_path, jobs)).split())
+    assert "2 jobs on 4 processors" in said
+    assert "left out 2: rejected when the log was read: field 2 (submit time) is" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

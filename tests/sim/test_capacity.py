@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
 from hakaru import sim
 from tests.sim._jobs import play
 
@@ -68,3 +72,47 @@ def test_a_machine_that_never_comes_back_leaves_jobs_waiting() -> None:
     assert table["started_at"].null_count == table["ended_at"].null_count == 2
     assert table["wait_s"].null_count == table["run_s"].null_count == 2
     assert got.nodes_of(0) == []
+
+
+TOUCHING = [sim.Outage(0, 0, 100, "down"), sim.Outage(0, 100, 200, "down")]
+OVERLAPPING = [sim.Outage(0, 0, 100, "down"), sim.Outage(0, 50, 200, "drain")]
+WITHIN = [
+    sim.Outage(0, 0, 200, "drain"),
+    sim.Outage(0, 50, 60, "down"),
+    sim.Outage(0, 60, 70, "down"),
+]
+
+
+@pytest.mark.parametrize(
+    "outages",
+    [order for all in (TOUCHING, OVERLAPPING, WITHIN) for order in itertools.permutations(all)],
+)
+def test_a_node_comes_back_when_all_of_its_outages_are_over(outages: list[sim.Outage]) -> None:
+    machine = sim.Machine.of_nodes(1, 8).with_outages(outages)
+    assert play([(10, 10, 8)], machine, "easy").start.tolist() == [200]
+    assert machine.changes[-1] == sim.Change(200, 0, "up")
+
+
+def test_a_drained_node_may_still_be_lost() -> None:
+    outages = [sim.Outage(0, 10, 100, "drain"), sim.Outage(0, 20, 50, "down")]
+    machine = sim.Machine.of_nodes(1, 8).with_outages(outages)
+    got = play([(0, 30, 8)], machine, "easy")
+    assert (got.start.tolist(), got.totals["lost_s"]) == ([100], 8 * 20)
+
+
+def test_an_outage_brings_back_no_node_that_the_machine_has_not() -> None:
+    # Node 1 is there until 1000 and again from 3000 on, but lost from 500 to 2000.
+    planned = sim.Machine.over_time([(0, 2), (1000, 1), (3000, 2)], 8)
+    machine = planned.with_outages([sim.Outage(1, 500, 2000, "down")])
+    assert machine.changes == (sim.Change(500, 1, "down"), sim.Change(3000, 1, "up"))
+    got = play([(2500, 1000, 8), (2500, 100, 8)], machine, "easy")
+    assert got.start.tolist() == [2500, 3000]
+
+
+def test_an_outage_of_a_node_that_never_is_there() -> None:
+    machine = sim.Machine.over_time([(0, 1), (50, 2)], 8).with_outages(
+        [sim.Outage(1, 0, 20, "down"), sim.Outage(0, 5, 6, "down")]
+    )
+    assert machine.changes == (
+        sim.Change(0, 1, "down"), sim.Change(5, 0, "down"), sim.Change(6, 0, "up"), sim.Change(50, 1, "up"),
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hakaru.errors import HakaruError
 from hakaru.sim.limits import SCOPES, WHAT, Limit
-from hakaru.sim.machine import Change, Group
+from hakaru.sim.machine import Group, Outage
 from hakaru.sim.notation import parse_limit, parse_nodes, parse_outage, write_limit
 
 
@@ -79,10 +79,8 @@ def test_limits_that_are_none(text, said):
 def test_an_outage_takes_nodes_and_gives_them_back_on_the_sites_clock():
     # 1970-01-02 00:00 in Tokyo is 15:00 UTC of the day before
     assert parse_outage("0-1@1970-01-02..1970-01-02T01:00", "down", "Asia/Tokyo") == [
-        Change(54000, 0, "down"),
-        Change(54000, 1, "down"),
-        Change(57600, 0, "up"),
-        Change(57600, 1, "up"),
+        Outage(0, 54000, 57600, "down"),
+        Outage(1, 54000, 57600, "down"),
     ]
 
 

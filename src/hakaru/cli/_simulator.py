@@ -6,7 +6,7 @@ import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
     from hakaru.lake import Lake
     from hakaru.settings import Cluster
-    from hakaru.sim import Change, Machine, Policy, Workload
+    from hakaru.sim import Machine, Outage, Policy, Workload
     from hakaru.sources.swf import Header
 
 F = TypeVar("F", bound=Callable[..., Any])
 SLOW_S = 3.0
+MAX_REASONS = 5
+REASON = """regexp_replace(reason, '''[^'']*''|"[^"]*"', '…', 'g')"""  # without the values that it quotes
 COMPILING = "compiling the simulator, once (about half a minute)"
 
 
@@ -145,13 +147,32 @@ def workload_of(
     listed = ", ".join(f'"{name}"' if name == "user" else name for name in columns or COLUMNS)
     table = session.ask(f"SELECT {listed} FROM jobs ORDER BY {ORDER}", selection)
     workload = Workload.of(table)
+    rejected = _rejected(session.lake, selection.clusters[0])
+    workload = replace(workload, left_out=rejected | dict(workload.left_out))
     if not len(workload):
-        why = "; ".join(f"{number:,} have {reason}" for reason, number in workload.left_out.items())
+        why = "; ".join(f"{number:,}: {reason}" for reason, number in workload.left_out.items())
         raise HakaruError(
             f"no job of {selection.clusters[0]} can be simulated"
-            + (f": {why}" if why else ": none is selected")
+            + (f": {why}" if table.num_rows else ": none is selected")
         )
     return workload
+
+
+def _rejected(lake: Lake, cluster: str) -> dict[str, int]:
+    """The records of the log that could not be read, and so are no jobs at all, by reason."""
+    from hakaru.engine.duckdb import connect, select_files
+    from hakaru.schema import REJECTS
+    from hakaru.settings import Engine
+
+    with closing(connect(Engine())) as con:
+        found = con.execute(
+            f"SELECT {REASON} AS why, count(*) FROM ({select_files(REJECTS, lake.files(REJECTS))}) "
+            "WHERE cluster = ? GROUP BY why ORDER BY count(*) DESC, why",
+            [cluster],
+        ).fetchall()
+    kept, others = found[:MAX_REASONS], sum(number for _, number in found[MAX_REASONS:])
+    told = {f"rejected when the log was read: {why}": number for why, number in kept}
+    return told | ({"rejected when the log was read, for other reasons": others} if others else {})
 
 
 def machine_of(
@@ -168,10 +189,10 @@ def machine_of(
     if asked.processors is not None:
         _refuse_with_a_pool(asked)
         return Machine.flat(asked.processors)
-    changes = _outages(asked, site.zone)
+    outages = _outages(asked, site.zone)
     if asked.nodes:
         groups = tuple(parse_nodes(text) for text in asked.nodes)
-        return Machine(groups, changes=changes, **options)  # type: ignore[arg-type]
+        return Machine(groups, **options).with_outages(outages)  # type: ignore[arg-type]
     unit = session.unit(cluster)
     machine = (
         Machine.of_cluster(cluster, site, unit, **options) if _knows_size(site, unit) else None
@@ -181,7 +202,7 @@ def machine_of(
         return Machine.flat(pool)
     if machine is None:
         machine = Machine.of_cluster(cluster, site, unit, **options)  # says what is missing
-    return _with_changes(machine, changes)
+    return machine.with_outages(outages)
 
 
 def swf_header(lake: Lake, data: Data, cluster: str) -> Header | None:
@@ -195,16 +216,12 @@ def swf_header(lake: Lake, data: Data, cluster: str) -> Header | None:
     return parse_header(head(_unpiped(path, lake.workspace.parent)))
 
 
-def _outages(asked: MachineOptions, zone: str) -> tuple[Change, ...]:
+def _outages(asked: MachineOptions, zone: str) -> list[Outage]:
     from hakaru.sim.notation import parse_outage
 
-    failed = [change for text in asked.fail for change in parse_outage(text, "down", zone)]
-    drained = [change for text in asked.drain for change in parse_outage(text, "drain", zone)]
-    return (*failed, *drained)
-
-
-def _with_changes(machine: Machine, changes: tuple[Change, ...]) -> Machine:
-    return replace(machine, changes=(*machine.changes, *changes)) if changes else machine
+    failed = [outage for text in asked.fail for outage in parse_outage(text, "down", zone)]
+    drained = [outage for text in asked.drain for outage in parse_outage(text, "drain", zone)]
+    return [*failed, *drained]
 
 
 def _knows_size(site: Cluster, unit: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hakaru.sim.limits import Limit
-from hakaru.sim.machine import Change, Group, Machine, Placement
+from hakaru.sim.machine import Change, Group, Machine, Outage, Placement
 from hakaru.sim.metrics import measure, measure_by, why_waited
 from hakaru.sim.policies import POLICIES, Policy, Weights
 from hakaru.sim.run import Options, simulate
@@ -20,6 +20,7 @@ __all__ = [
     "Limit",
     "Machine",
     "Options",
+    "Outage",
     "Placement",
     "Policy",
     "Schedule",

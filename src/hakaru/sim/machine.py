@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hakaru.settings import Cluster
 
 Kind = Literal["up", "drain", "down"]
+KINDS: tuple[Kind, ...] = get_args(Kind)  # each worse than the one before
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,17 @@ class Change:
     time: int
     node: int
     kind: Kind
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A node is lost or drained from one moment until another; it is not there again before all of its
+    outages are over, and not at all if it does not belong to the machine by then."""
+
+    node: int
+    begin: int
+    end: int
+    kind: Literal["drain", "down"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,18 @@ class Machine:
             ]
         return cls((Group(most, size),), changes=tuple(changes), closed=closed, **options)
 
+    def with_outages(self, outages: Sequence[Outage]) -> Machine:
+        """The machine, with changes made anew for the nodes that have outages."""
+        changes = list(self.changes)
+        by_node: dict[int, list[Outage]] = {}
+        for outage in outages:
+            by_node.setdefault(outage.node, []).append(outage)
+        for node, own in by_node.items():
+            planned = sorted((c for c in changes if c.node == node), key=lambda c: c.time)
+            changes = [change for change in changes if change.node != node]
+            changes += _merged(planned, own, KINDS[int(node in self.closed)])
+        return replace(self, changes=tuple(sorted(changes, key=lambda change: change.time)))
+
     @property
     def num_nodes(self) -> int:
         return sum(group.count for group in self.groups)
@@ -136,3 +160,18 @@ class Machine:
         """The nodes' models in the workload's codes; -2 for one that no job asks for."""
         known = {name: code for code, name in enumerate(names["gpu_model"])}
         return np.array([-2 if model is None else known.get(model, -2) for model in self.models])
+
+
+def _merged(planned: Sequence[Change], outages: Sequence[Outage], at_first: Kind) -> list[Change]:
+    """The changes of one node: at each moment the worst of what is planned and of what covers it."""
+    (node,) = {outage.node for outage in outages}
+    bounds = {moment for outage in outages for moment in (outage.begin, outage.end)}
+    merged, before = [], KINDS.index(at_first)
+    for moment in sorted(bounds | {change.time for change in planned}):
+        plan = [at_first, *(change.kind for change in planned if change.time <= moment)][-1]
+        covering = [each.kind for each in outages if each.begin <= moment < each.end]
+        now = max(KINDS.index(kind) for kind in (plan, *covering))
+        if now > before or now == 0 < before:
+            merged.append(Change(moment, node, KINDS[now]))
+        before = now if now == 0 else max(now, before)
+    return merged

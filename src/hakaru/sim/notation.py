@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
 from hakaru.sim.limits import SCOPES, WHAT, Limit
-from hakaru.sim.machine import Change, Group, Kind, Machine
+from hakaru.sim.machine import Group, Machine, Outage
 
 NODES = re.compile(r"(?P<count>\d+)x(?P<size>\d+)(?::(?P<model>.+))?", re.IGNORECASE)
 LIMIT = re.compile(
@@ -76,7 +76,7 @@ def write_limit(limit: Limit) -> str:
     return f"{limit.scope}{only}:{limit.what}={limit.value}{queue}{hours}"
 
 
-def parse_outage(text: str, kind: Kind, zone: str) -> list[Change]:
+def parse_outage(text: str, kind: Literal["drain", "down"], zone: str) -> list[Outage]:
     """`3@2018-04-01..2018-04-03T12:00`: node 3 (or 0-3), from when until when on the site's clock."""
     from hakaru.engine.where import parse_moment
 
@@ -90,8 +90,7 @@ def parse_outage(text: str, kind: Kind, zone: str) -> list[Change]:
     begin, end = (int(parse_moment(found[w], zone).timestamp()) for w in ("begin", "end"))
     if last < first or end <= begin:
         raise HakaruError(f"{text!r}: it ends before it begins")
-    nodes = range(first, last + 1)
-    return [*(Change(begin, n, kind) for n in nodes), *(Change(end, n, "up") for n in nodes)]
+    return [Outage(node, begin, end, kind) for node in range(first, last + 1)]
 
 
 def _more(text: str, parts: Sequence[str]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.sim.limits import Limit, rows_of
+from hakaru.sim.machine import KINDS
 from hakaru.sim.schedule import Schedule
 from hakaru.sim.workload import LONGEST_S
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 PACKING = ("best-fit", "spread")
 LOCALITY = ("anywhere", "preferred", "required")
-KINDS = ("up", "drain", "down")
 SCANS = ("queue-order", "shortest-first")
 MOST_JOBS = 2**28
 

@@ -153,8 +153,8 @@ def test_failing_nodes_come_back_on_the_sites_clock() -> None:
     made = prepared(text, site=site)[1].machine.changes
     assert [(each.time, each.node, each.kind) for each in made] == [
         (86400, 0, "down"),
-        (90000, 0, "up"),
         (86400, 1, "down"),
+        (90000, 0, "up"),
         (90000, 1, "up"),
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.settings import Cluster
-from hakaru.sim.machine import Change, Group, Machine, Placement
+from hakaru.sim.machine import Group, Machine, Outage, Placement
 from hakaru.sim.policies import POLICIES, Policy
 from hakaru.sim.run import Options
 from hakaru.sim.whatif import changes
@@ -48,13 +48,19 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Prepared:
-    """One run, ready to be played; `notes` say what was changed."""
+    """One run, ready to be played; `notes` say what was changed.
+
+    `asked` says of each job of the log whether its user is there to submit it; users from `num_users` on
+    are copies.
+    """
 
     name: str
     workload: Workload
     machine: Machine
     recipe: Recipe
     notes: tuple[str, ...]
+    asked: Any
+    num_users: int
 
     @property
     def policy(self) -> Policy:
@@ -94,7 +100,10 @@ def _prepared(
     scenario: Scenario, plan: Plan, workload: Workload, cluster: Cluster, site: Site
 ) -> Prepared:
     machine, notes = _machine(scenario.machine, plan, cluster, site)
-    changed, more = _jobs(plan, workload, cluster, scenario.seed)
+    loaded, note = _loaded(plan, workload, scenario.seed)
+    changed, more = _jobs(plan, loaded, cluster, scenario.seed)
+    asked = np.zeros(len(workload), bool)
+    asked[loaded.table[ORIGIN].to_numpy()] = True
     recipe = Recipe(
         plan.policy,
         dict(plan.weights),
@@ -104,19 +113,20 @@ def _prepared(
         plan.low_queues,
         cluster.zone,
     )
-    return Prepared(
-        plan.name, changed, machine, recipe, tuple(note for note in notes + more if note)
-    )
+    told = tuple(each for each in [*notes, note, *more] if each)
+    users = len(workload.names["user"])
+    return Prepared(plan.name, changed, machine, recipe, told, asked, users)
+
+
+def _loaded(plan: Plan, workload: Workload, seed: int) -> tuple[Workload, str]:
+    return (workload, "") if plan.load is None else changes.grow_load(workload, plan.load, seed)
 
 
 def _jobs(
     plan: Plan, workload: Workload, cluster: Cluster, seed: int
 ) -> tuple[Workload, list[str]]:
-    """In this order: load, requests, then what the queues make of the requests."""
+    """After the load, in this order: requests, then what the queues make of the requests."""
     notes = []
-    if plan.load is not None:
-        workload, note = changes.grow_load(workload, plan.load, seed)
-        notes.append(note)
     if plan.accurate_requests is not None:
         workload, note = changes.make_accurate(workload, plan.accurate_requests, seed)
         notes.append(note)
@@ -238,18 +248,15 @@ def _failing(machine: Machine, failures: tuple[Failure, ...], zone: str) -> tupl
             )
         at = failure.at if failure.at.tzinfo else failure.at.replace(tzinfo=ZoneInfo(zone))
         begin = int(at.timestamp())
-        for node in range(failure.nodes):
-            kind: Any = failure.kind
-            made += [
-                Change(begin, node, kind),
-                Change(begin + round(failure.hours * 3600), node, "up"),
-            ]
+        end = begin + round(failure.hours * 3600)
+        kind: Any = failure.kind
+        made += [Outage(node, begin, end, kind) for node in range(failure.nodes)]
     listed = [
         f"{each.nodes} nodes {each.kind} from {each.at:%Y-%m-%d %H:%M} for {each.hours:g} h"
         for each in failures
     ]
     note = "; ".join(listed)
-    return replace(machine, changes=(*machine.changes, *made)), note
+    return machine.with_outages(made), note
 
 
 def _numbered(workload: Workload) -> Workload:
