@@ -124,7 +124,11 @@ def test_limits_hold(workspace: Path, tmp_path: Path):
     rows = json.loads(output.read_text())["schedule"]
     # ann's second job waits for her first; bob's needs more than he may have
     assert [row["start"] for row in rows] == ["2018-01-01T00:00:00Z", None, "2018-01-01T00:01:40Z"]
-    assert "jobs that never start" in said
+    assert said.splitlines()[2] == (
+        "1 job never starts under these rules: every wait below is of the others"
+    )
+    first = next(n for n, line in enumerate(said.splitlines()) if "wait, mean" in line)
+    assert said.splitlines()[first - 1].split() == ["jobs", "that", "never", "start", "1"]
 
 
 def test_stored_as_a_cluster_it_is_compared_and_shown(workspace: Path):

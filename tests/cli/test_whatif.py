@@ -32,10 +32,10 @@ def hakaru(*arguments: object) -> Result:
 
 @pytest.fixture
 def busy(lake: Lake) -> Lake:
-    """Five weeks, in each of which eighty one-GPU jobs of an hour come at once, on four GPUs."""
+    """Twelve weeks, in each of which eighty one-GPU jobs of an hour come at once, on four GPUs."""
     first = utc("2018-01-01T00:00:00")
     rows = []
-    for number in range(5 * 80):
+    for number in range(12 * 80):
         at = first + timedelta(weeks=number // 80)
         rows.append(job(number, submitted_at=at, started_at=at, wait_s=0.0, ended_at=None))
     return put_jobs(lake, rows)
@@ -87,7 +87,7 @@ def test_markdown_and_html_hold_the_same_sentences(
     for output in (page, text):
         done = hakaru("whatif", scenario, "-w", busy.workspace, "-o", output, "--jobs", 1)
         assert done.exit_code == 0, done.output
-    assert "| two \\| nodes | 4.5 h | −5 h (−5 h to −5 h) |" in text.read_text()
+    assert "| two \\| nodes | 0 | 4.5 h | −5 h (−5 h to −5 h) |" in text.read_text()
     html = page.read_text()
     assert "the mean wait falls from 9.5 h to 4.5 h" in html
     assert "one &lt;node&gt;" in html

@@ -24,7 +24,7 @@ policy = "sjf"
 
 
 def test_every_figure_is_drawn(tmp_path: Path, browser: Browser) -> None:
-    jobs = workload(*((week * WEEK_S + at, 50 + at, 1) for week in range(5) for at in range(60)))
+    jobs = workload(*((week * WEEK_S + at, 50 + at, 1) for week in range(12) for at in range(60)))
     outcome = run(read(SCENARIO), jobs, unit="cpu", num_processes=1)
     page = tmp_path / "whatif.html"
     page.write_text(whatif_to_html(outcome, "c"), encoding="utf-8")

@@ -33,9 +33,9 @@ ONE_NODE = '[machine]\nnodes = 1\nsize = 2\n[[variant]]\nname = "two nodes"\nnod
 
 
 def queue_jobs() -> list[dict[str, Any]]:
-    """Forty days at nine: three one-hour jobs of one GPU and one of two, so that two GPUs are too few."""
+    """Eighty days at nine: three one-hour jobs of one GPU and one of two, so that two GPUs are too few."""
     rows: list[dict[str, Any]] = []
-    for day in range(40):
+    for day in range(80):
         at = utc("2018-01-01T09:00:00") + timedelta(days=day)
         for i, gpus in enumerate((1, 1, 1, 2)):
             times = {"submitted_at": at + timedelta(seconds=i), "started_at": at, "ended_at": at}
@@ -92,7 +92,7 @@ def test_a_run_is_worked_by_hand(done: dict[str, Any]) -> None:
     assert change["after"] == pytest.approx(3598 / 4)
     assert change["low"] <= change["high"] < 0 and change["is_sure"]
     assert [each["num_nodes"] for each in outcome["machines"]] == [1, 2]
-    assert (outcome["first_day"], outcome["last_day"]) == ("2018-01-01", "2018-02-09")
+    assert (outcome["first_day"], outcome["last_day"]) == ("2018-01-01", "2018-03-21")
     assert any("shorter" in text or "falls" in text for text in outcome["sentences"])
 
 

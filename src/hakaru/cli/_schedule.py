@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ENDINGS = (".csv", ".parquet", ".json")
 # id of the metric, what it is called, and how its value is written
 SHOWN = (
+    ("num_unstarted", "jobs that never start", "count"),
     ("mean_wait_s", "wait, mean", "time"),
     ("median_wait_s", "wait, median", "time"),
     ("p95_wait_s", "wait, 95th percentile", "time"),
@@ -34,7 +35,6 @@ SHOWN = (
     ("gini_wait", "inequality of users' mean waits (Gini)", "number"),
     ("worst_user_wait_s", "mean wait of the worst-off user", "time"),
     ("pe_hours_lost", "{unit}-hours lost to restarts", "number"),
-    ("num_unstarted", "jobs that never start", "count"),
 )
 
 
@@ -58,8 +58,12 @@ def schedule_lines(
 
     yield f"{told.cluster} under {told.policy.id}: {told.policy.title}", "bold"
     yield f"{len(told.schedule.start):,} jobs on {told.machine}", ""
+    metrics = measure(told.schedule)
+    if never := int(metrics["num_unstarted"]):
+        words = "job never starts" if never == 1 else "jobs never start"
+        yield f"{never:,} {words} under these rules: every wait below is of the others", "bold"
     yield "", ""
-    yield from table_lines(_metrics(measure(told.schedule), told.unit), 1, width)
+    yield from table_lines(_metrics(metrics, told.unit), 1, width)
     for name in by:
         yield "", ""
         table = measure_by(told.schedule, name, zone)

@@ -18,6 +18,7 @@ from hakaru.sim.whatif import Outcome, read, run
 from hakaru.sim.whatif.curves import busy_of, busy_up_to, capacity_up_to, waits_of
 from hakaru.sim.whatif.intervals import WEEK_S
 from hakaru.sim.whatif.runners import play_all
+from hakaru.sim.whatif.table import rows
 from hakaru.sim.whatif.variants import prepare
 from hakaru.sim.workload import Workload
 from tests.sim._jobs import play, workload
@@ -113,17 +114,93 @@ def test_an_outcome_is_plain_data(outcome: Outcome) -> None:
     assert {"known_error", "notes", "num_weeks", "seed", "unit", "zone"} <= set(held)
 
 
-def test_jobs_that_never_begin_are_told() -> None:
-    jobs = workload(*((at * WEEK_S + i, 10, 1 + i % 2) for at in range(5) for i in range(40)))
+STOPS = """
+[machine]
+processors = 8
+[baseline]
+name = "as it is"
+[[variant]]
+name = "limit"
+{}
+"""
+
+
+def wide_and_narrow(num_weeks: int = 12) -> Workload:
+    """Every week forty wide jobs of wes come first and forty narrow ones of nan with them.
+
+    On 8 processors a wide job of 100 s is alone: the n-th waits n·100 s, and the narrow ones come after all.
+    """
+    week = [("wes", 8)] * 40 + [("nan", 1)] * 40
+    return workload(
+        *(
+            (number * WEEK_S, 100, pes, {"user": user, "queue": user})
+            for number in range(num_weeks)
+            for user, pes in week
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        'limits = [{ scope = "user", what = "running-gpus", value = 3 }]',  # never begin
+        "queues.wes = { max_gpus = 3 }",  # refused
+        "machine = { processors = 3 }",  # larger than the machine
+    ],
+)
+def test_no_gain_is_claimed_by_dropping_those_who_lose(rule: str) -> None:
+    told = run(read(STOPS.format(rule)), wide_and_narrow(), unit="cpu", num_processes=1)
+    (limit,) = told.variants
+    assert limit.metrics["num_no_longer_run"] == 12 * 40
+    assert limit.no_longer_run["queue"] == {"wes": 480}
+    assert told.sentences[0].startswith("limit: 480 jobs no longer run, of those that begin under")
+    assert "limit, by queue: no longer run 480 of jobs of queue wes." in told.sentences
+    wait = limit.changes["mean_wait_s"]
+    assert (wait.low, wait.is_sure) == (None, False)
+    assert wait.before == 4000 + (8 * 0 + 8 * 100 + 8 * 200 + 8 * 300 + 8 * 400) / 40  # nan's alone
+    assert not any(
+        "mean wait falls" in each or "for jobs of queue wes" in each for each in told.sentences
+    )
+    # the queue that loses no job does gain, and the class that holds both is not spoken of
+    groups = {(each.by, each.group): each for each in limit.groups}
+    assert ("queue", "wes") not in groups
+    assert groups["queue", "nan"].changes["mean_wait_s"].is_sure
+    assert groups["account", "lab"].num_no_longer_run == 480
+    assert not groups["account", "lab"].changes["mean_wait_s"].is_sure
+    assert rows(told)[1][:2] == ["limit", "480"]
+    assert told.as_dict()["variants"][0]["metrics"]["num_no_longer_run"] == 480
+
+
+def test_jobs_that_begin_only_in_the_variant_are_told() -> None:
     text = """
     [machine]
-    processors = 9
+    processors = 8
+    [baseline]
+    limits = [{ scope = "user", what = "running-gpus", value = 3 }]
     [[variant]]
-    limits = [{ scope = "user", what = "running-gpus", value = 1 }]
+    name = "free"
+    limits = []
     """
-    told = run(read(text), jobs, unit="cpu", num_processes=1)
-    assert told.variants[0].metrics["num_unstarted"] == 100
-    assert any("100 jobs never begin under these rules" in each for each in told.sentences)
+    told = run(read(text), wide_and_narrow(), unit="cpu", num_processes=1)
+    (free,) = told.variants
+    assert (free.metrics["num_newly_run"], free.metrics["num_no_longer_run"]) == (480, 0)
+    assert told.sentences[0] == (
+        "free: 480 jobs begin that never do under “baseline”, and count in no wait here."
+    )
+    wait = free.changes["mean_wait_s"]  # of nan's jobs, 3 at a time before; after wes's now
+    assert (wait.after, wait.is_sure) == (4200, True)
+
+
+def test_users_left_out_to_lower_the_load_are_not_stopped_by_a_rule() -> None:
+    told = run(read(STOPS.format("load = 0.5")), weekly(12), unit="cpu", num_processes=1)
+    assert told.variants[0].metrics["num_no_longer_run"] == 0
+
+
+def test_copies_that_grow_the_load_are_not_compared() -> None:
+    text = STOPS.format("load = 1.5").replace("8", "80")
+    told = run(read(text), weekly(12), unit="cpu", num_processes=1)
+    assert told.variants[0].metrics["num_jobs"] == 12 * 80
+    assert len(told.variants[0].schedule.workload) == 12 * 120  # type: ignore[union-attr]
 
 
 def test_an_empty_log_is_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,35 +40,65 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Run:
-    """A schedule, and what is compared of it: of the jobs to `keep`, those that began."""
+    """A schedule, and which of its jobs are compared; a copy of a job, made to grow the load, is not."""
 
     schedule: Schedule
     keep: Any
-    wait: Sample
-    slowdown: Sample
+    week: Any
     origin: Any
+    began: Any  # by the job's number in the log, as `asked`: whether it is submitted at all
+    asked: Any
     use: tuple[Any, Any]  # PE seconds used, and there, by week
 
     @classmethod
-    def of(cls, schedule: Schedule, weeks: Weeks, keep: Any) -> Run:
-        week = weeks.of_jobs(schedule.workload.submit)
-        keep = keep & (week >= 0)
-        began = keep & (schedule.start >= 0)
-        return cls(
-            schedule,
-            keep,
-            Sample(schedule.wait[began].astype(float), week[began], schedule.workload.user[began]),
-            Sample(bounded_slowdown(schedule)[began], week[began]),
-            schedule.workload.table[ORIGIN].to_numpy()[began],
-            _use(schedule, weeks),
-        )
+    def of(cls, prepared: Prepared, schedule: Schedule, weeks: Weeks, keep: Any) -> Run:
+        workload = schedule.workload
+        week, origin = weeks.of_jobs(workload.submit), workload.table[ORIGIN].to_numpy()
+        own = workload.user < prepared.num_users
+        began = np.zeros(len(prepared.asked), bool)
+        began[origin[own & (schedule.start >= 0)]] = True
+        keep = keep & (week >= 0) & own
+        return cls(schedule, keep, week, origin, began, prepared.asked, _use(schedule, weeks))
 
-    def metrics(self) -> dict[str, float]:
+    def metrics(self, among: Any = None) -> dict[str, float]:
         """Of the jobs compared; utilisation is that of the weeks in which they were submitted."""
         used, there = (float(each.sum()) for each in self.use)
-        return measure(self.schedule, self.keep) | {
-            "utilisation": used / there if there else np.nan
-        }
+        whole = measure(self.schedule, self.keep)
+        counts = {name: whole[name] for name in ("num_jobs", "num_unstarted")}
+        if among is not None:
+            whole = measure(self.schedule, self.keep & among[self.origin]) | counts
+        return whole | {"utilisation": used / there if there else np.nan}
+
+    def samples(self, among: Any) -> tuple[Sample, Sample, Any]:
+        """Waits and slowdowns of these jobs of the log, and which jobs they are."""
+        chosen = self.keep & (self.schedule.start >= 0) & among[self.origin]
+        week, users = self.week[chosen], self.schedule.workload.user[chosen]
+        wait = Sample(self.schedule.wait[chosen].astype(float), week, users)
+        return wait, Sample(bounded_slowdown(self.schedule)[chosen], week), self.origin[chosen]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The baseline's run and a variant's: only jobs that begin in both are held side by side.
+
+    A rule that stops jobs would seem to shorten waits if those who lose left the mean; `stopped` are
+    the jobs of the log, of any week, that begin in the baseline and no longer do.
+    """
+
+    before: Run
+    after: Run
+
+    @property
+    def both(self) -> Any:
+        return self.before.began & self.after.began
+
+    @property
+    def stopped(self) -> Any:
+        return self.before.began & self.after.asked & ~self.after.began
+
+    @property
+    def new(self) -> Any:
+        return self.after.began & self.before.asked & ~self.before.began
 
 
 def variant_of(
@@ -80,21 +110,26 @@ def variant_of(
 ) -> Variant:
     """`before` is the baseline's run; none where this is the baseline."""
     submit = run.schedule.workload.submit
+    pair = Pair(before or run, run)
     plain = Variant(
         prepared.name,
-        run.metrics(),
+        {"num_no_longer_run": float(pair.stopped.sum()), "num_newly_run": float(pair.new.sum())}
+        | run.metrics(pair.both),
         (*prepared.notes, *_left_out(run.schedule)),
-        waits=waits_of(run.wait.values),
+        waits=waits_of(run.samples(pair.both)[0].values),
         busy=busy_of(run.schedule, int(submit.min(initial=2**50)), int(submit.max(initial=0))),
         schedule=run.schedule,
     )
     if before is None:
         return plain
-    changes = _changes(weeks, before, run, before.metrics(), plain.metrics)
-    groups = tuple(
-        change for grouping in groupings for change in _group_changes(weeks, before, run, grouping)
+    return replace(
+        plain,
+        changes=_changes(weeks, pair),
+        groups=tuple(
+            each for grouping in groupings for each in _group_changes(weeks, pair, grouping)
+        ),
+        no_longer_run={each.by: counts for each in groupings if (counts := _counts(pair, each))},
     )
-    return Variant(**{**plain.__dict__, "changes": changes, "groups": groups})
 
 
 def groupings_of(workload: Workload) -> list[Grouping]:
@@ -129,40 +164,60 @@ def _of_accounts(workload: Workload) -> Grouping:
     return Grouping("account", place[workload.account], [names[code] for code in largest])
 
 
-def _changes(
-    weeks: Weeks, before: Run, after: Run, was: dict[str, float], now: Any
-) -> dict[str, Change]:
-    quantiles = draw.quantile_change(weeks, before.wait, after.wait, list(QUANTILES.values()))
+def _changes(weeks: Weeks, pair: Pair) -> dict[str, Change]:
+    was, now = (run.metrics(pair.both) for run in (pair.before, pair.after))
     found: dict[str, Interval] = {
-        "mean_wait_s": draw.mean_change(weeks, before.wait, after.wait),
-        "mean_bounded_slowdown": draw.mean_change(weeks, before.slowdown, after.slowdown),
-        "utilisation": draw.ratio_change(weeks, before.use, after.use),
-        "gini_wait": draw.gini_change(weeks, before.wait, after.wait),
-    } | dict(zip(QUANTILES, quantiles, strict=True))
+        "utilisation": draw.ratio_change(weeks, pair.before.use, pair.after.use)
+    }
+    if not pair.stopped.any():
+        found |= _wait_intervals(weeks, pair)
     return {name: _change(was[name], now[name], found.get(name)) for name in was}
 
 
-def _group_changes(weeks: Weeks, before: Run, after: Run, grouping: Grouping) -> list[GroupChange]:
+def _wait_intervals(weeks: Weeks, pair: Pair) -> dict[str, Interval]:
+    (wait, slowdown, _), (new_wait, new_slowdown, _) = (
+        run.samples(pair.both) for run in (pair.before, pair.after)
+    )
+    quantiles = draw.quantile_change(weeks, wait, new_wait, list(QUANTILES.values()))
+    return {
+        "mean_wait_s": draw.mean_change(weeks, wait, new_wait),
+        "mean_bounded_slowdown": draw.mean_change(weeks, slowdown, new_slowdown),
+        "gini_wait": draw.gini_change(weeks, wait, new_wait),
+    } | dict(zip(QUANTILES, quantiles, strict=True))
+
+
+def _counts(pair: Pair, grouping: Grouping) -> dict[str, int]:
+    """How many jobs of each group no longer run."""
+    codes = grouping.code[pair.stopped]
+    counts = np.bincount(codes[codes >= 0], minlength=len(grouping.names))
+    return {str(grouping.names[code]): int(counts[code]) for code in np.flatnonzero(counts)}
+
+
+def _group_changes(weeks: Weeks, pair: Pair, grouping: Grouping) -> list[GroupChange]:
     listed = []
-    codes = [grouping.code[run.origin] for run in (before, after)]
+    stopped = _counts(pair, grouping)
+    both = [run.samples(pair.both) for run in (pair.before, pair.after)]
     for code, name in enumerate(grouping.names):
-        first, second = (
-            run.wait.where(of == code) for run, of in zip((before, after), codes, strict=True)
-        )
-        if min(len(first.values), len(second.values)) >= LEAST_JOBS:
-            changes = _wait_changes(weeks, first, second)
-            listed.append(GroupChange(grouping.by, str(name), len(first.values), changes))
+        first, second = (wait.where(grouping.code[origin] == code) for wait, _, origin in both)
+        if len(first.values) >= LEAST_JOBS:
+            fewer = stopped.get(str(name), 0)
+            changes = _wait_changes(weeks, first, second, is_whole=not fewer)
+            listed.append(GroupChange(grouping.by, str(name), len(first.values), changes, fewer))
     return listed
 
 
-def _wait_changes(weeks: Weeks, before: Sample, after: Sample) -> dict[str, Change]:
+def _wait_changes(weeks: Weeks, before: Sample, after: Sample, is_whole: bool) -> dict[str, Change]:
+    """Without intervals, and so without a claim, where jobs of the group no longer run."""
     shares = [QUANTILES[name] for name in OF_GROUPS]
-    found = draw.quantile_change(weeks, before, after, shares)
+    found: list[Interval] = [None] * len(shares)
+    interval = None
+    if is_whole:
+        found = draw.quantile_change(weeks, before, after, shares)
+        interval = draw.mean_change(weeks, before, after)
     points = [np.quantile(sample.values, shares) for sample in (before, after)]
     quantiles = {
         name: _change(points[0][at], points[1][at], found[at]) for at, name in enumerate(OF_GROUPS)
     }
-    interval = draw.mean_change(weeks, before, after)
     mean = _change(before.values.mean(), after.values.mean(), interval)
     return {"mean_wait_s": mean} | quantiles
 

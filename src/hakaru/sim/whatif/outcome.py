@@ -51,16 +51,25 @@ class GroupChange:
     group: str
     num_jobs: int
     changes: Mapping[str, Change]  # mean_wait_s, median_wait_s, p95_wait_s
+    num_no_longer_run: int = 0  # where there are any, changes have no interval
 
     def as_dict(self) -> dict[str, Any]:
         listed = {name: change.as_dict() for name, change in self.changes.items()}
-        return {"by": self.by, "group": self.group, "num_jobs": self.num_jobs, "changes": listed}
+        return {
+            "by": self.by,
+            "group": self.group,
+            "num_no_longer_run": self.num_no_longer_run,
+            "num_jobs": self.num_jobs,
+            "changes": listed,
+        }
 
 
 @dataclass(frozen=True)
 class Variant:
     """One run; `changes` and `groups` are empty for the baseline itself.
 
+    Metrics and changes of waits are of the jobs that begin in the baseline too. `no_longer_run` counts,
+    for each way to group, those that begin there and not here; `metrics` has their number.
     `waits` and `busy` are curves to draw: (seconds, share of jobs that waited no longer), and
     (seconds since the epoch, mean busy PEs from then on).
     """
@@ -70,6 +79,7 @@ class Variant:
     notes: tuple[str, ...] = ()
     changes: Mapping[str, Change] = field(default_factory=dict)
     groups: tuple[GroupChange, ...] = ()
+    no_longer_run: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     waits: tuple[tuple[float, float], ...] = ()
     busy: tuple[tuple[int, float], ...] = ()
     schedule: Schedule | None = None  # the whole of it; not in `as_dict`
@@ -77,6 +87,7 @@ class Variant:
     def as_dict(self) -> dict[str, Any]:
         return {
             "name": self.name,
+            "no_longer_run": {by: dict(counts) for by, counts in self.no_longer_run.items()},
             "metrics": {name: _plain(value) for name, value in self.metrics.items()},
             "changes": {name: change.as_dict() for name, change in self.changes.items()},
             "groups": [group.as_dict() for group in self.groups],

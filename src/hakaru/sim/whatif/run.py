@@ -46,7 +46,8 @@ def run(
     compared = workload.submit[fidelity.keep(workload)]
     weeks = Weeks.of(compared, scenario.seed, scenario.num_resamples)
     played = [
-        compare.Run.of(schedule, weeks, fidelity.keep(schedule.workload)) for schedule in schedules
+        compare.Run.of(prepared, schedule, weeks, fidelity.keep(schedule.workload))
+        for prepared, schedule in zip(runs, schedules, strict=True)
     ]
     groupings = compare.groupings_of(workload)
     baseline, *variants = (

@@ -10,7 +10,11 @@ from hakaru.sim.whatif.words import duration
 
 
 def heading(outcome: Outcome) -> list[str]:
-    return ["run", *(name for title, *_ in _COLUMNS for name in (title, f"change of {title}"))]
+    return [
+        "run",
+        "jobs that no longer run",
+        *(name for title, *_ in _COLUMNS for name in (title, f"change of {title}")),
+    ]
 
 
 def rows(outcome: Outcome) -> list[list[str]]:
@@ -18,7 +22,7 @@ def rows(outcome: Outcome) -> list[list[str]]:
 
 
 def _row(run: Variant) -> list[str]:
-    cells = [run.name]
+    cells = [run.name, f"{run.metrics['num_no_longer_run']:,.0f}" if run.changes else ""]
     for _, metric, show in _COLUMNS:
         value = run.metrics[metric]
         cells.append(show(value, False) if math.isfinite(value) else "–")
@@ -30,7 +34,7 @@ def _change(change: Change | None, show: Callable[[float, bool], str]) -> str:
     if change is None or not math.isfinite(change.change):
         return ""
     if change.low is None or change.high is None:
-        return show(change.change, True)
+        return f"{show(change.change, True)} ?"
     mark = "" if change.is_sure else " ?"
     bounds = f"{show(change.low, True)} to {show(change.high, True)}"
     return f"{show(change.change, True)} ({bounds}){mark}"

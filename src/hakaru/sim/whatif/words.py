@@ -29,6 +29,7 @@ def sentences(baseline: Variant, variants: Sequence[Variant], unit: str) -> list
 
 
 def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
+    yield from _no_longer(variant, baseline, unit)
     told = [
         f"{title} {_moved(change)}"
         for name, title in (
@@ -39,12 +40,9 @@ def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
     ]
     if told:
         yield f"{variant.name}: against “{baseline}”, {'; '.join(told)}."
-    else:
+    elif not variant.metrics.get("num_no_longer_run"):
         yield f"{variant.name}: no change of waits as a whole can be told from “{baseline}”."
     yield from _use(variant)
-    never = variant.metrics.get("num_unstarted", 0)
-    if never:
-        yield f"{variant.name}: {counted(int(never))} never begin under these rules, and count in no wait."
     sure = [group for group in variant.groups if _is_told(group.changes["mean_wait_s"])]
     for by in WHOSE:
         if mine := [group for group in sure if group.by == by]:
@@ -52,6 +50,30 @@ def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
     unsure = [whose(group, unit) for group in variant.groups if group not in sure]
     if unsure and sure:
         yield f"{variant.name}: nothing can be said of {_joined(unsure)}."
+
+
+def _no_longer(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
+    """Who is stopped goes before who waits less, and where any are, waits prove nothing."""
+    stopped, new = (
+        int(variant.metrics.get(name, 0)) for name in ("num_no_longer_run", "num_newly_run")
+    )
+    if stopped:
+        yield (
+            f"{variant.name}: {counted(stopped)} no longer run{'s' if stopped == 1 else ''}, of those "
+            f"that begin under “{baseline}”. Nothing is claimed of waits as a whole, nor of groups that "
+            "lose jobs so; values are of the jobs that begin in both."
+        )
+    for by, counts in variant.no_longer_run.items():
+        named = [
+            f"{num:,} of {whose(GroupChange(by, group, num, {}), unit)}"
+            for group, num in sorted(counts.items(), key=lambda each: -each[1])
+        ]
+        yield f"{variant.name}, by {by}: no longer run {_joined(named)}."
+    if new:
+        yield (
+            f"{variant.name}: {counted(new)} begin{'s' if new == 1 else ''} that never "
+            f"do{'es' if new == 1 else ''} under “{baseline}”, and count in no wait here."
+        )
 
 
 def whose(group: GroupChange, unit: str) -> str:

@@ -34,6 +34,8 @@ FIGURES = (
 )
 # metric, its name, how it is written, and whether less is better
 METRICS: tuple[tuple[str, str, str, bool | None], ...] = (
+    ("num_no_longer_run", "Jobs that no longer run", "count", True),
+    ("num_unstarted", "Jobs that never begin", "count", True),
     ("mean_wait_s", "Mean wait", "duration", True),
     ("median_wait_s", "Median wait", "duration", True),
     ("p95_wait_s", "95 % wait under", "duration", True),
@@ -46,7 +48,6 @@ METRICS: tuple[tuple[str, str, str, bool | None], ...] = (
     ("worst_user_wait_s", "Mean wait of the worst-off user", "duration", True),
     ("pe_hours_lost", "{one}-hours lost to restarts", "number", True),
     ("num_jobs", "Jobs compared", "count", None),
-    ("num_unstarted", "Jobs that never begin", "count", True),
 )
 
 
