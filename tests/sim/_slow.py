@@ -88,8 +88,9 @@ class Slow:
             )
         }
         estimates = self.options.estimates
-        given = int((w.request if estimates is None else estimates(w))[j])
-        key = int(self.policy.order(w)[j]) if self.policy.order else 0
+        thought = w.request if estimates is None else estimates(w)
+        given = int(thought[j])
+        key = int(self.policy.order(w, thought)[j]) if self.policy.order else 0
         yields = self.policy.preempts and names["queue"] in self.options.low_queues
         model = names.pop("gpu_model")
         pes, num_nodes = int(w.pes[j]), 1
@@ -99,8 +100,11 @@ class Slow:
             if each and each == model
         ]
         if not self.machine.is_flat:
-            num_nodes = max(int(w.num_nodes[j]), math.ceil(pes / max(mine or self.sizes)))
-            pes = math.ceil(pes / num_nodes)
+            for size in sorted(set(self.sizes), reverse=True):
+                num_nodes = max(int(w.num_nodes[j]), math.ceil(int(w.pes[j]) / size))
+                pes = math.ceil(int(w.pes[j]) / num_nodes)
+                if sum(each >= pes for each in mine or self.sizes) >= num_nodes:
+                    break
         model = model if any(self.models) else None
         submit, run, request = int(w.submit[j]), int(w.run[j]), int(w.request[j])
         return Job(

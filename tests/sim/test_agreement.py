@@ -207,7 +207,7 @@ def test_a_long_queue(policy: str, machine: sim.Machine) -> None:
 
 def test_jobs_that_are_put_back_again_and_again() -> None:
     """Sixty-four low jobs yield to a wide one forty times; each time one more comes that may not begin."""
-    policy = replace(sim.POLICIES.get("preempting"), order=lambda jobs: jobs.request)
+    policy = replace(sim.POLICIES.get("preempting"), order=lambda _, estimates: estimates)
     low = {"queue": "low", "requested_s": 100_000}
     rows: list[Any] = [(0, 50_000, 1, low)] * 64
     for turn in range(40):

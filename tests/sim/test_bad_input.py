@@ -106,6 +106,62 @@ def test_an_estimate_may_be_a_function_and_even_nonsense() -> None:
     assert play(jobs, FOUR, "easy", estimates=guess).start.tolist() == [0, 10, 2]
 
 
+@pytest.mark.parametrize(
+    ("guess", "message"),
+    [
+        (lambda jobs: jobs.run[:-1], r"for each of 2 jobs, found int64 of shape \(1,\)"),
+        (lambda jobs: 5, r"of shape \(\)"),
+        (lambda jobs: ["1", "2"], "found <U1"),
+        (lambda jobs: [None, 2], "found object"),
+        (lambda jobs: [float("nan"), 2], r"1 of 2 are not finite"),
+        (lambda jobs: [float("inf"), float("nan")], r"2 of 2 are not finite"),
+    ],
+)  # fmt: skip
+def test_an_estimate_that_is_no_number(guess: Any, message: str) -> None:
+    with pytest.raises(HakaruError, match=message):
+        play([(0, 10, 3), (1, 10, 4)], FOUR, "easy", estimates=guess)
+
+
+@EVERY
+def test_nobody_begins_before_a_submission_within_a_second(policy: str) -> None:
+    got = play([(10.0, 5, 4), (20.7, 5, 4)], FOUR, policy)
+    assert got.start.tolist() == [10, 21]
+    assert got.table()["wait_s"].to_pylist() == [0, 0]
+
+
+@EVERY
+@MACHINES
+def test_centuries_from_now_it_is_as_today(policy: str, machine: sim.Machine) -> None:
+    jobs = [(0, 100, 2), (10, 100, 4, {"span_nodes": 2}), (20, 50, 1), (60, 70, 2)]
+    late = [(20_000_000_000 + submit, *others) for submit, *others in jobs]
+    today = play(jobs, machine, policy)
+    got = play(late, machine, policy)
+    assert (got.start - 20_000_000_000).tolist() == today.start.tolist()
+    assert (got.end - 20_000_000_000).tolist() == today.end.tolist()
+    assert got.totals == today.totals
+
+
+def test_changes_and_hours_of_limits_are_moved_along() -> None:
+    # The log begins at 06:00 UTC; the node comes at 07:00, the limit ends at 08:00.
+    machine = sim.Machine.of_nodes(2, 4, closed=(1,), changes=(sim.Change(25200, 1, "up"),))
+    jobs = [(21600, 9000, 4), (21601, 100, 4), (21602, 100, 4)]
+    assert play(jobs, machine, "easy").start.tolist() == [21600, 25200, 25300]
+    limits = [sim.Limit("user", "running-jobs", 1, hours=(0, 8))]
+    assert play(jobs, machine, "easy", limits=limits).start.tolist() == [21600, 28800, 28900]
+
+
+@EVERY
+def test_more_time_than_can_be_counted(policy: str) -> None:
+    with pytest.raises(HakaruError, match="years on this machine: at most 544 years are simulated"):
+        play([(0, 2**33, 4)] * 6, FOUR, policy)
+    with pytest.raises(HakaruError, match="in milliseconds"):
+        play([(0, 10, 4), (36_000_000_000, 10, 4)], FOUR, policy)
+
+
+def test_a_run_time_beyond_measure_is_cut() -> None:
+    assert workload((0, 1e30, 1), (0, float("inf"), 1)).run.tolist() == [2**33, 2**33]
+
+
 @pytest.mark.parametrize("text", ["", "twice", "scaled:", "scaled:0", "scaled:-1", "scaled:x"])
 def test_estimates_that_are_not_known(text: str) -> None:
     with pytest.raises(HakaruError, match=r"use request, perfect, or scaled:FACTOR"):

@@ -144,7 +144,7 @@ def test_nothing_to_do_and_jobs_too_large() -> None:
 def test_what_it_does_not_know_is_refused() -> None:
     with pytest.raises(HakaruError, match="knows no limits"):
         play([(0, 1, 1, 1)], Machine.flat(4), limits=[Limit("all", "running-jobs", 1)])
-    sjf = replace(CONSERVATIVE, order=lambda workload: workload.request)
+    sjf = replace(CONSERVATIVE, order=lambda _, estimates: estimates)
     with pytest.raises(HakaruError, match="order other than"):
         simulate(workload_of([(0, 1, 1, 1)]), Machine.flat(4), sjf)
 

@@ -40,9 +40,9 @@ def test_a_job_of_several_nodes_wants_them_whole() -> None:
 
 def test_nobody_moves_in_beside_a_head_that_wants_whole_nodes() -> None:
     # The head begins on both nodes at 10 and uses half of each. A job that runs past 10 would fit beside it,
-    # but the nodes would not be whole at 10 then. It begins when the head has begun.
+    # but the nodes would not be whole at 10 then, and the head has them to itself until 15.
     jobs = [(0, 10, 1), (1, 5, 4, {"span_nodes": 2}), (2, 100, 2)]
-    assert placed(play(jobs, nodes(2, 4), "easy")) == [(0, [0]), (10, [0, 1]), (10, [0])]
+    assert placed(play(jobs, nodes(2, 4), "easy")) == [(0, [0]), (10, [0, 1]), (15, [0])]
 
 
 def test_the_head_has_its_reservation_on_certain_nodes() -> None:
@@ -55,10 +55,12 @@ def test_the_head_has_its_reservation_on_certain_nodes() -> None:
 
 
 def test_a_job_larger_than_a_node_takes_several() -> None:
-    # Eight PEs on nodes of four; five are three on each of two.
+    # Eight PEs on nodes of four; five are three on each of two, which are taken whole.
     got = play([(0, 10, 8), (0, 10, 5)], nodes(2, 4), "easy")
     assert placed(got) == [(0, [0, 1]), (10, [0, 1])]
-    assert got.totals["busy_s"] == 80 + 60
+    assert got.totals["busy_s"] == 80 + 80
+    shared = play([(0, 10, 8), (0, 10, 5)], nodes(2, 4, whole_nodes=False), "easy")
+    assert shared.totals["busy_s"] == 80 + 60
 
 
 def test_one_node_and_a_flat_pool() -> None:
@@ -118,7 +120,7 @@ def test_models() -> None:
     b, c = {"gpu_model": "b"}, {"gpu_model": "c"}
     got = play([(0, 10, 4, b), (0, 10, 4, b), (0, 10, 4), (0, 10, 1, c)], machine, "easy")
     assert placed(got) == [(0, [1]), (10, [1]), (0, [0])]
-    assert got.workload.left_out == {"larger than the machine": 1}
+    assert got.workload.left_out == {"ask for a model that no node has (c)": 1}
 
 
 def test_models_do_not_matter_to_a_machine_without_any() -> None:
@@ -131,3 +133,23 @@ def test_a_job_is_spread_over_nodes_of_its_own_model() -> None:
     machine = sim.Machine((sim.Group(1, 4, "a"), sim.Group(2, 2, "b")))
     got = play([(0, 10, 4, {"gpu_model": model}) for model in ("a", "b", None)], machine, "easy")
     assert placed(got) == [(0, [0]), (0, [1, 2]), (10, [0])]
+
+
+def test_a_job_is_spread_over_smaller_nodes_where_the_large_are_too_few() -> None:
+    machine = sim.Machine((sim.Group(3, 8), sim.Group(1, 16)))
+    got = play([(0, 10, 32), (0, 10, 16), (0, 10, 33)], machine, "easy")
+    # 32 are four times 8; 16 lie on the one node; 33 would be seven on each of five nodes.
+    assert got.workload.left_out == {"larger than the machine": 1}
+    assert got.num_nodes.tolist() == [4, 1]
+    assert got.nodes_of(1) == [3]
+
+
+def test_jobs_of_a_model_that_no_node_has_are_told_apart() -> None:
+    machine = sim.Machine((sim.Group(1, 8, "a100"), sim.Group(1, 4)))
+    jobs = [(0, 10, 8, {"gpu_model": model}) for model in ("a100", "v100", "p100", None)]
+    got = play([*jobs, (0, 10, 99)], machine, "easy")
+    assert got.workload.left_out == {
+        "ask for a model that no node has (v100, p100)": 2,
+        "larger than the machine": 1,
+    }
+    assert got.start.tolist() == [0, 10]

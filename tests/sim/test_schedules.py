@@ -104,6 +104,14 @@ def test_estimates_may_be_perfect_or_scaled() -> None:
     assert starts(jobs, FOUR, "easy", estimates=sim.estimates_of("scaled:2")) == [0, 10, 20]
 
 
+@pytest.mark.parametrize("policy", ["sjf", "sjf-easy", "smallest-area"])
+def test_the_shortest_is_the_shortest_by_the_estimates_in_force(policy: str) -> None:
+    # The second runs 10 s and asks for 1000, the third runs 50 s and asks for 100.
+    jobs = [(0, 100, 4), (1, 10, 4, {"requested_s": 1000}), (2, 50, 4, {"requested_s": 100})]
+    assert starts(jobs, FOUR, policy) == [0, 150, 100]
+    assert starts(jobs, FOUR, policy, estimates=sim.estimates_of("perfect")) == [0, 100, 110]
+
+
 def test_the_reason_is_the_last_thing_that_held_a_job() -> None:
     def why(schedule: sim.Schedule) -> list[str]:
         return schedule.table()["why_waited"].to_pylist()

@@ -23,6 +23,12 @@ PACKING = ("best-fit", "spread")
 LOCALITY = ("anywhere", "preferred", "required")
 SCANS = ("queue-order", "shortest-first")
 MOST_JOBS = 2**28
+YEAR_S = 365.25 * 86400
+TOO_LONG = (
+    "at most 544 years are simulated; look for run times or submissions in milliseconds, or leave out "
+    "the longest jobs, e.g. --where 'run_s < 1e7'"
+)
+LAST_S = 2**34  # after the first submission: the kernels pack a time and a job into one word
 
 
 @dataclass(frozen=True)
@@ -46,26 +52,78 @@ def simulate(
     """When each job would have begun; jobs that can never fit are left out and counted."""
     options = options or Options()
     fitting = _fitting(workload, machine)
-    if policy.backfill == "conservative":
-        return _plan(fitting, machine, policy, options)
-    return _queue(fitting, machine, policy, options)
+    _check_times(fitting, machine)
+    play = _plan if policy.backfill == "conservative" else _queue
+    schedule = play(fitting, machine, policy, options)
+    if len(fitting) and schedule.end.max() - _first(fitting) >= LAST_S:
+        raise HakaruError(f"the replay takes longer than the simulator can count: {TOO_LONG}")
+    return schedule
+
+
+def estimated(workload: Workload, options: Options) -> Any:
+    """How long each job is thought to run, in whole seconds: what it asks for, or what is guessed."""
+    if options.estimates is None:
+        return workload.request
+    given = np.asarray(options.estimates(workload))
+    if given.shape != workload.request.shape or given.dtype.kind not in "iuf":
+        raise HakaruError(
+            f"estimates: expected one number of seconds for each of {len(workload):,} jobs, "
+            f"found {given.dtype} of shape {given.shape}"
+        )
+    if not np.isfinite(given).all():
+        wrong = int((~np.isfinite(given)).sum())
+        raise HakaruError(
+            f"estimates: {wrong:,} of {len(workload):,} are not finite (nan or infinite); give each job "
+            "a number of seconds, e.g. its request where nothing better is known"
+        )
+    return np.clip(np.round(given), 0, LONGEST_S).astype(np.int64)
+
+
+def _check_times(workload: Workload, machine: Machine) -> None:
+    """Refuse what could not end while times can be counted, even if half of the machine lay idle."""
+    if not len(workload):
+        return
+    span = float(workload.submit[-1] - _first(workload)) + float(workload.run.max())
+    work = float((workload.run.astype(float) * workload.pes).sum()) / machine.num_pes
+    if span + 2 * work >= LAST_S:
+        raise HakaruError(
+            f"the jobs span {(span + work) / YEAR_S:,.0f} years on this machine: {TOO_LONG}"
+        )
+
+
+def _first(workload: Workload) -> int:
+    return int(workload.submit[0]) if len(workload) else 0
 
 
 def _fitting(workload: Workload, machine: Machine) -> Workload:
     """Without the jobs that are larger than the machine, or ask for nodes it does not have."""
     if len(workload) >= MOST_JOBS:
         raise HakaruError(f"at most {MOST_JOBS:,} jobs can be simulated at once")
+    kept = _with_model(workload, machine)
     anywhere = np.zeros(machine.num_nodes, np.int64)
-    kept = workload.take(_fits(workload, machine, anywhere), "larger than the machine")
+    kept = kept.take(_fits(kept, machine, anywhere), "larger than the machine")
     if machine.placement.locality == "required":
         near = _fits(kept, machine, machine.switches)
         kept = kept.take(near, "more nodes than lie under one switch")
     return kept
 
 
+def _with_model(workload: Workload, machine: Machine) -> Workload:
+    """Without the jobs that ask for a model of which there is no node."""
+    if not _has_models(machine):
+        return workload
+    absent = (workload.model >= 0) & ~np.isin(workload.model, machine.codes(workload.names))
+    names = [workload.names["gpu_model"][code] for code in np.unique(workload.model[absent])]
+    listed = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return workload.take(~absent, f"ask for a model that no node has ({listed})")
+
+
 def _fits(workload: Workload, machine: Machine, areas: Any) -> Any:
     """Which jobs some area (one number a node) has enough nodes for, of the model they ask for."""
-    pes, num_nodes = _shape(workload, machine)
+    return _are_enough(workload, machine, areas, *_shape(workload, machine))
+
+
+def _are_enough(workload: Workload, machine: Machine, areas: Any, pes: Any, num_nodes: Any) -> Any:
     models = machine.codes(workload.names)
     fits = np.zeros(len(workload), bool)
     for model in np.unique(np.append(workload.model, -1)):
@@ -83,14 +141,18 @@ def _has_models(machine: Machine) -> bool:
 
 
 def _shape(workload: Workload, machine: Machine) -> tuple[Any, Any]:
-    """PEs on each node, and nodes; a job that fits on no node is spread over as many as it needs."""
+    """PEs on each node, and nodes; a job that fits on no node is spread over as few as are enough,
+    of the largest if there are enough of these, else of smaller ones."""
     if machine.is_flat:
         return workload.pes, np.ones(len(workload), np.int64)
-    sizes, models = machine.sizes, machine.codes(workload.names)
-    largest = np.full(len(workload), sizes.max())
-    for model in set(models[models >= 0]):
-        largest[workload.model == model] = sizes[models == model].max()
+    largest, *smaller = np.unique(machine.sizes)[::-1]
     num_nodes = np.maximum(workload.num_nodes, -(-workload.pes // largest))
+    anywhere = np.zeros(machine.num_nodes, np.int64)
+    for size in smaller:
+        pes = -(-workload.pes // num_nodes)
+        fits = _are_enough(workload, machine, anywhere, pes, num_nodes)
+        more = np.maximum(workload.num_nodes, -(-workload.pes // size))
+        num_nodes = np.where(fits, num_nodes, more)
     return -(-workload.pes // num_nodes), num_nodes
 
 
@@ -102,14 +164,14 @@ def _queue(workload: Workload, machine: Machine, policy: Policy, options: Option
     got, totals = kernel.run(
         jobs,
         _nodes(machine, workload),
-        _changes(machine),
+        _changes(machine, _first(workload)),
         _rules(machine, policy, options),
-        rows_of(options.limits, workload, options.zone),
+        _limits(workload, options),
         _queues(workload, policy, options),
         {name: getattr(weights, name, 1.0) for name in kernel.WEIGHTS},
         len(workload.names["user"]),
     )
-    return Schedule.of(workload, machine, policy.id, jobs, got, totals)
+    return Schedule.of(workload, machine, policy.id, _dated(jobs, workload), got, totals)
 
 
 def _plan(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Schedule:
@@ -128,8 +190,22 @@ def _plan(workload: Workload, machine: Machine, policy: Policy, options: Options
         )
     jobs = _jobs(workload, machine, policy, options)
     rules = _rules(machine, policy, options) | {"depth": policy.depth or MOST_JOBS}
-    got, totals = kernel.run(jobs, _nodes(machine, workload), _changes(machine), rules)
-    return Schedule.of(workload, machine, policy.id, jobs, got, totals)
+    got, totals = kernel.run(
+        jobs, _nodes(machine, workload), _changes(machine, _first(workload)), rules
+    )
+    return Schedule.of(workload, machine, policy.id, _dated(jobs, workload), got, totals)
+
+
+def _dated(jobs: Any, workload: Workload) -> Any:
+    """The kernels count from the first submission; a job that never began has -1 as before."""
+    for name in ("start", "end"):
+        jobs[name] = np.where(jobs[name] < 0, jobs[name], jobs[name] + _first(workload))
+    return jobs
+
+
+def _limits(workload: Workload, options: Options) -> tuple[Any, Any, Any, int]:
+    rows, since, values, num_counters = rows_of(options.limits, workload, options.zone)
+    return rows, since - _first(workload), values, num_counters
 
 
 def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Any:
@@ -138,13 +214,13 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
     jobs = np.zeros(len(workload), kernel.JOB)
     pes, num_nodes = _shape(workload, machine)
     has_models = _has_models(machine)
-    estimate = workload.request if options.estimates is None else options.estimates(workload)
+    estimate = estimated(workload, options)
     columns = {
-        "submit": workload.submit,
+        "submit": workload.submit - _first(workload),
         "run": workload.run,
         "request": workload.request,
-        "estimate": np.clip(estimate, 0, LONGEST_S),
-        "key": _keys(workload, policy, options),
+        "estimate": estimate,
+        "key": _keys(workload, policy, options, estimate),
         "start": -1,
         "end": -1,
         "offset": np.cumsum(num_nodes) - num_nodes,
@@ -160,9 +236,9 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
     return jobs
 
 
-def _keys(workload: Workload, policy: Policy, options: Options) -> Any:
+def _keys(workload: Workload, policy: Policy, options: Options, estimate: Any) -> Any:
     """The policy's order; jobs of low queues behind all others where these may stop them."""
-    keys = policy.order(workload) if policy.order else np.arange(len(workload))
+    keys = policy.order(workload, estimate) if policy.order else np.arange(len(workload))
     if not policy.preempts or not len(workload):
         return keys
     is_low = np.array([*(name in options.low_queues for name in workload.names["queue"]), False])
@@ -181,12 +257,12 @@ def _nodes(machine: Machine, workload: Workload) -> Any:
     return nodes
 
 
-def _changes(machine: Machine) -> Any:
+def _changes(machine: Machine, first: int) -> Any:
     from hakaru.sim import _queueing as kernel
 
     ordered = sorted(machine.changes, key=lambda change: change.time)
     changes = np.zeros(len(ordered), kernel.CHANGES)
-    changes["time"] = [change.time for change in ordered]
+    changes["time"] = [change.time - first for change in ordered]
     changes["node"] = [change.node for change in ordered]
     changes["kind"] = [KINDS.index(change.kind) for change in ordered]
     return changes

@@ -87,7 +87,7 @@ class Workload:
         import pyarrow as pa
 
         table = table.filter(pa.array(keep))
-        run = np.round(values["run_s"][keep]).astype(np.int64)
+        run = np.round(np.minimum(values["run_s"][keep], LONGEST_S)).astype(np.int64)
         asked = values["requested_s"][keep]
         unknown = ~(asked >= 0)
         asked = np.minimum(np.round(np.nan_to_num(asked)), LONGEST_S)
@@ -102,7 +102,7 @@ class Workload:
         codes, names = _codes(table)
         return cls(
             table,
-            np.floor(submit[keep]).astype(np.int64),
+            np.ceil(submit[keep]).astype(np.int64),  # nobody begins before submission
             np.minimum(run, request),
             request,
             values["num_pes"][keep].astype(np.int64),

@@ -11,7 +11,7 @@ from hakaru.registry import Registry
 if TYPE_CHECKING:
     from hakaru.sim.workload import Workload
 
-Order = Callable[["Workload"], Any]
+Order = Callable[["Workload", Any], Any]  # the second: how long each is thought to run, in seconds
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Weights:
 
 @dataclass(frozen=True)
 class Policy:
-    """`order` gives each job a whole number, the smaller first, equals in order of submission."""
+    """`order` gives each job a whole number, the smaller first, equals in order of submission; it is told
+    the workload and how long each job is thought to run."""
 
     id: str
     title: str

@@ -4,14 +4,14 @@ from hakaru.sim.policies._base import policy
 
 SJF = policy(
     "sjf",
-    title="Shortest request first, without backfilling",
+    title="Shortest estimate (the request, unless told otherwise) first, without backfilling",
     cites="Krueger, Lai and Dixit-Radiya 1994",
-    order=lambda workload: workload.request,
+    order=lambda workload, estimates: estimates,
 )
 SJF_EASY = policy(
     "sjf-easy",
-    title="Shortest request first, with EASY backfilling",
+    title="Shortest estimate (the request, unless told otherwise) first, with EASY backfilling",
     cites="Srinivasan et al. 2002",
-    order=lambda workload: workload.request,
+    order=lambda workload, estimates: estimates,
     backfill="easy",
 )

@@ -1,11 +1,11 @@
-"""Smallest area first: what a job asks for, PEs times time."""
+"""Smallest area first: PEs times the time that a job is thought to run."""
 
 from hakaru.sim.policies._base import policy
 
 SMALLEST_AREA = policy(
     "smallest-area",
-    title="Smallest request (PEs × time) first, with EASY backfilling",
+    title="Smallest area (PEs × estimated time) first, with EASY backfilling",
     cites="Carastan-Santos et al. 2019",
-    order=lambda workload: workload.request * workload.pes,
+    order=lambda workload, estimates: estimates * workload.pes,
     backfill="easy",
 )
