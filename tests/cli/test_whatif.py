@@ -65,7 +65,8 @@ def test_the_table_and_the_sentences(busy: Lake, scenario: Path) -> None:
     assert base.split()[2:4] == ["9.5", "h"]
     told = " ".join(result.output.split())
     assert (
-        "the mean wait falls from 9.5 h to 4.5 h (−5 h, −53 %, 95 % interval −5 h to −5 h)" in told
+        "the mean wait falls from 9.5 h to 4.5 h (−5 h, −53 %, 95 % interval −5 h to −5 h from 12 weeks)"
+        in told
     )
     assert "records a mean wait of 0 s and the baseline gives 9.5 h" in told
     assert "1 nodes added: 2 instead of 1" in told

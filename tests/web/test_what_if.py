@@ -128,7 +128,7 @@ def test_busy_is_recorded_and_replayed(done: dict[str, Any]) -> None:
     for points in (outcome["recorded_busy"], outcome["baseline"]["busy"]):
         width = points[1][0] - points[0][0]
         whole = sum(value for _, value in points) * width / 3600
-        assert whole == pytest.approx(40 * 5, abs=6)
+        assert whole == pytest.approx(80 * 5, abs=6)
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_a_run_that_takes_too_long_is_stopped(queued: Lake) -> None:
 
 
 def test_more_jobs_than_the_server_plays_are_refused(queued: Lake) -> None:
-    with running(create_app(queued, bounds=Bounds(jobs=300))) as server, server.client() as client:
+    with running(create_app(queued, bounds=Bounds(jobs=600))) as server, server.client() as client:
         answer = client.post(API, json={"cluster": "c", "scenario": ONE_NODE})
-        assert answer.status_code == 422 and "160 jobs in 2 runs" in answer.json()["detail"]
+        assert answer.status_code == 422 and "320 jobs in 2 runs" in answer.json()["detail"]
 
 
 def test_what_if_is_for_operators(closed_site: Running) -> None:

@@ -171,7 +171,7 @@ def _changes(weeks: Weeks, pair: Pair) -> dict[str, Change]:
     }
     if not pair.stopped.any():
         found |= _wait_intervals(weeks, pair)
-    return {name: _change(was[name], now[name], found.get(name)) for name in was}
+    return {name: _change(was[name], now[name], found.get(name), weeks.count) for name in was}
 
 
 def _wait_intervals(weeks: Weeks, pair: Pair) -> dict[str, Interval]:
@@ -214,16 +214,20 @@ def _wait_changes(weeks: Weeks, before: Sample, after: Sample, is_whole: bool) -
     if is_whole:
         found = draw.quantile_change(weeks, before, after, shares)
         interval = draw.mean_change(weeks, before, after)
+    num_weeks = draw.num_weeks(before)
     points = [np.quantile(sample.values, shares) for sample in (before, after)]
     quantiles = {
-        name: _change(points[0][at], points[1][at], found[at]) for at, name in enumerate(OF_GROUPS)
+        name: _change(points[0][at], points[1][at], found[at], num_weeks)
+        for at, name in enumerate(OF_GROUPS)
     }
-    mean = _change(before.values.mean(), after.values.mean(), interval)
+    mean = _change(before.values.mean(), after.values.mean(), interval, num_weeks)
     return {"mean_wait_s": mean} | quantiles
 
 
-def _change(before: float, after: float, interval: Interval) -> Change:
-    return Change(float(before), float(after), *(interval or (None, None)))
+def _change(before: float, after: float, interval: Interval, num_weeks: int) -> Change:
+    if interval is None:
+        return Change(float(before), float(after))
+    return Change(float(before), float(after), *interval, num_weeks)
 
 
 def _use(schedule: Schedule, weeks: Weeks) -> tuple[Any, Any]:

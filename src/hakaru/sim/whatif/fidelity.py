@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -76,10 +77,12 @@ def _error(baseline: Schedule, keep: Any) -> str:
     found = replay.differences(baseline, keep=keep).to_pylist()[0]
     if not found["num_jobs"]:
         return "The log records no waits, so the replay's error is not known."
+    rank = found["rank_correlation"]
+    ranked = "" if rank is None or math.isnan(rank) else f" (rank correlation {rank:.2f})"
     return (
         f"The known error of the replay: for these {found['num_jobs']:,} jobs the log records a mean "
         f"wait of {duration(found['recorded_mean_s'])} and the baseline gives "
         f"{duration(found['simulated_mean_s'])}; {found['share_within_5min'] * 100:.0f} % of the waits are "
-        f"within 5 min of the recorded ones (rank correlation {found['rank_correlation']:.2f}). "
+        f"within 5 min of the recorded ones{ranked}. "
         "A change smaller than that error proves little."
     )

@@ -1,7 +1,9 @@
 """How sure a difference is: weeks of submission are drawn anew with replacement, the same for both runs.
 
 A block of a whole week keeps what belongs together (a day's rush, a user's campaign). Everything is summed
-by week once; a resample is then a row of how often each week was drawn, times those sums.
+by week once; a resample is then a row of how often each week was drawn, times those sums. Intervals of means
+and shares are studentised (Efron's bootstrap-t), as plain ones are too short where weeks are few and skewed;
+those of quantiles and of the Gini coefficient, whose spread in a resample is not known, are plain.
 """
 
 from __future__ import annotations
@@ -13,9 +15,10 @@ from typing import Any
 import numpy as np
 
 WEEK_S = 7 * 86400
-LEAST_WEEKS = 4
+LEAST_WEEKS = 10
 MAX_BINS = 2048
 LEVEL = 0.95
+NOTHING = 1e-9  # an error that is rounding alone
 CHUNK = 4_000_000  # numbers of a product of draws and sums that are held at a time
 
 Interval = tuple[float, float] | None
@@ -53,7 +56,7 @@ class Weeks:
 
 
 def mean_change(weeks: Weeks, before: Sample, after: Sample) -> Interval:
-    return interval(weeks, _means(weeks, after) - _means(weeks, before))
+    return ratio_change(weeks, _sums(weeks, before), _sums(weeks, after))
 
 
 def quantile_change(
@@ -61,21 +64,37 @@ def quantile_change(
 ) -> list[Interval]:
     """An interval a quantile, from counts by week and bin: exact where values are few, else to 1/2048."""
     edges = _edges(before.values, after.values)
-    if not len(edges):
+    if min(num_weeks(before), num_weeks(after)) < LEAST_WEEKS:
         return [None] * len(shares)
     drawn = [_quantiles(weeks, sample, edges, shares) for sample in (before, after)]
     return [interval(weeks, drawn[1][:, at] - drawn[0][:, at]) for at in range(len(shares))]
 
 
 def ratio_change(weeks: Weeks, before: tuple[Any, Any], after: tuple[Any, Any]) -> Interval:
-    """Of a share such as utilisation; each run is its numerators and denominators by week."""
-    drawn = [_ratio(weeks.draws @ above, weeks.draws @ below) for above, below in (before, after)]
-    return interval(weeks, drawn[1] - drawn[0])
+    """Of a share such as utilisation, or of a mean; each run is its numerators and denominators by week."""
+    if min(int((below > 0).sum()) for _, below in (before, after)) < LEAST_WEEKS:
+        return None
+    once = np.ones((1, weeks.count))
+    (point,), (error,) = _difference(once, before, after)
+    drawn, errors = _difference(weeks.draws, before, after)
+    if error <= NOTHING * max(1.0, float(np.abs(drawn).max(initial=0))):
+        return interval(weeks, drawn)  # all weeks change alike
+    away = drawn - point
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = interval(weeks, np.where(away == 0, 0.0, away / errors))
+    if found is None or not np.isfinite(found).all():
+        return None  # what changes, changes in so few weeks that many resamples hold none of them
+    return float(point - found[1] * error), float(point - found[0] * error)
 
 
 def gini_change(weeks: Weeks, before: Sample, after: Sample) -> Interval:
     """Of the inequality between users' means; `groups` are the users."""
     return interval(weeks, _ginis(weeks, after) - _ginis(weeks, before))
+
+
+def num_weeks(sample: Sample) -> int:
+    """In how many weeks there is a job of it."""
+    return len(np.unique(sample.week))
 
 
 @dataclass(frozen=True)
@@ -100,10 +119,22 @@ def interval(weeks: Weeks, drawn: Any) -> Interval:
     return float(low), float(high)
 
 
-def _means(weeks: Weeks, sample: Sample) -> Any:
+def _sums(weeks: Weeks, sample: Sample) -> tuple[Any, Any]:
     sums = np.bincount(sample.week, weights=sample.values, minlength=weeks.count)
-    counts = np.bincount(sample.week, minlength=weeks.count)
-    return _ratio(weeks.draws @ sums, weeks.draws @ counts)
+    return sums, np.bincount(sample.week, minlength=weeks.count).astype(float)
+
+
+def _difference(draws: Any, before: tuple[Any, Any], after: tuple[Any, Any]) -> tuple[Any, Any]:
+    """For each row of draws the change of the ratio, and its standard error by the delta method."""
+    change, pull = np.zeros(len(draws)), np.zeros(draws.shape)
+    for sign, (above, below) in ((-1, before), (1, after)):
+        total = draws @ below
+        ratio = _ratio(draws @ above, total)
+        change += sign * ratio
+        # how far each week pulls the ratio away from itself
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pull += sign * (above - ratio[:, None] * below) / total[:, None]
+    return change, np.sqrt((draws * pull**2).sum(axis=1))
 
 
 def _ratio(above: Any, below: Any) -> Any:

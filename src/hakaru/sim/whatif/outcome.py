@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Change:
-    """A variant's value less the baseline's, with the interval that holds 95 % of the resampled weeks.
+    """A variant's value less the baseline's, with its 95 % interval from so many resampled weeks.
 
     Without `low` and `high` it has no interval: there are too few weeks, or the metric has none.
     """
@@ -22,6 +22,7 @@ class Change:
     after: float
     low: float | None = None
     high: float | None = None
+    num_weeks: int | None = None
 
     @property
     def change(self) -> float:
@@ -39,7 +40,7 @@ class Change:
         return self.low > 0 or self.high < 0
 
     def as_dict(self) -> dict[str, Any]:
-        names = ("before", "after", "change", "relative", "low", "high", "is_sure")
+        names = ("before", "after", "change", "relative", "low", "high", "num_weeks", "is_sure")
         return {name: _plain(getattr(self, name)) for name in names}
 
 
@@ -129,6 +130,6 @@ class Outcome:
 
 
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool | int):
         return value
     return float(value) if math.isfinite(value) else None

@@ -70,9 +70,10 @@ def run(
 
 def _notes(workload: Workload, weeks: Weeks, scenario: Scenario, unit: str) -> list[str]:
     enough = (
-        f"Intervals hold 95 % of {scenario.num_resamples:,} resamples of the {weeks.count} weeks "
+        f"95 % intervals are from {scenario.num_resamples:,} resamples of the {weeks.count} weeks "
         f"of submission (seed {scenario.seed}). They say how much the weeks differ, not how true "
-        "the replay is."
+        "the replay is; and as weeks that follow one another are alike, they are shorter than they "
+        "should be."
         if weeks.are_enough
         else f"The log has {weeks.count} weeks; intervals need {LEAST_WEEKS}, so nothing is claimed."
     )

@@ -120,7 +120,8 @@ def _moved(change: Change) -> str:
 
 def _interval(change: Change) -> str:
     assert change.low is not None and change.high is not None
-    return f"{duration(change.low, True)} to {duration(change.high, True)}"
+    weeks = f" from {change.num_weeks} weeks" if change.num_weeks else ""
+    return f"{duration(change.low, True)} to {duration(change.high, True)}{weeks}"
 
 
 def _use(variant: Variant) -> Iterator[str]:
@@ -130,7 +131,8 @@ def _use(variant: Variant) -> Iterator[str]:
         low, high = (f"{bound * 100:+.1f}".replace("-", "−") for bound in (use.low, use.high))
         yield (
             f"{variant.name}: utilisation {verb} from {use.before * 100:.1f} % to "
-            f"{use.after * 100:.1f} % (interval of the change {low} to {high} points)."
+            f"{use.after * 100:.1f} % (interval of the change {low} to {high} points from "
+            f"{use.num_weeks} weeks)."
         )
 
 
