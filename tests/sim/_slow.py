@@ -29,6 +29,7 @@ class Job:
     given: int  # estimate
     key: Any
     pes: int  # on each node
+    all_pes: int
     num_nodes: int
     model: str | None
     user: str | None
@@ -41,10 +42,6 @@ class Job:
     restarts: int = 0
     nodes: list[int] = field(default_factory=list)
     is_released: bool = False
-
-    @property
-    def all_pes(self) -> int:
-        return self.pes * self.num_nodes
 
 
 class Slow:
@@ -108,7 +105,7 @@ class Slow:
         model = model if any(self.models) else None
         submit, run, request = int(w.submit[j]), int(w.run[j]), int(w.request[j])
         return Job(
-            j, submit, run, request, given, (yields, key), pes, num_nodes, model,
+            j, submit, run, request, given, (yields, key), pes, int(w.pes[j]), num_nodes, model,
             names["user"], names["account"], names["queue"],
         )  # fmt: skip
 
@@ -173,11 +170,18 @@ class Slow:
             self.release(job)
         return bool(over)
 
+    def takes(self, job: Job, x: int) -> int:
+        """A job of several nodes takes them whole, where the machine says so."""
+        return self.sizes[x] if self.is_whole(job) else job.pes
+
+    def is_whole(self, job: Job) -> bool:
+        return job.num_nodes > 1 and self.machine.placement.whole_nodes
+
     def release(self, job: Job) -> None:
         if not job.is_released:
             job.is_released = True
             for x in job.nodes:
-                self.free[x] += job.pes
+                self.free[x] += self.takes(job, x)
 
     def leave(self, job: Job) -> None:
         self.release(job)
@@ -198,7 +202,7 @@ class Slow:
         self.seq += 1
         job.start, job.nodes, job.is_released, job.seq = self.now, nodes, False, self.seq
         for x in nodes:
-            self.free[x] -= job.pes
+            self.free[x] -= self.takes(job, x)
         estimate = self.estimate(job)
         job.expected = self.now + estimate
         self.events.append((self.now + job.run, END, self.seq, job))
@@ -305,7 +309,7 @@ class Slow:
             and has[x] >= job.pes
             and (job.model is None or self.models[x] == job.model)
             and not (job.num_nodes > 1 and placement.whole_nodes and has[x] < self.sizes[x])
-            and (spare is None or spare[x] >= job.pes)
+            and (spare is None or spare[x] >= self.takes(job, x))
         ]
         fits.sort(key=lambda x: (has[x] if placement.packing == "best-fit" else -has[x], x))
         if len(fits) < job.num_nodes:
@@ -358,7 +362,7 @@ class Slow:
                 continue
             self.begin(job, nodes)
             for x in nodes if outlasts else ():
-                spare[x] -= job.pes
+                spare[x] -= self.takes(job, x)
 
     def reservation(self, head: Job) -> tuple[float, list[int]]:
         """When the head can begin by the estimates, and what is free then beside it."""
@@ -367,12 +371,11 @@ class Slow:
         for moment in sorted({job.expected for job in running}):
             for job in running:
                 for x in job.nodes if job.expected == moment else ():
-                    then[x] += job.pes
+                    then[x] += self.takes(job, x)
             nodes = self.choose(head, then)
             if nodes is not None:
-                whole = head.num_nodes > 1 and self.machine.placement.whole_nodes
                 for x in nodes:
-                    then[x] = 0 if whole else then[x] - head.pes
+                    then[x] -= self.takes(head, x)
                 return moment, then
         return NEVER, then
 
@@ -386,7 +389,7 @@ class Slow:
         for victim in sorted(victims, key=lambda each: -each.seq):
             stopped.append(victim)
             for x in victim.nodes:
-                then[x] += victim.pes
+                then[x] += self.takes(victim, x)
             nodes = self.choose(job, then)
             if nodes is not None:
                 for each in stopped:

@@ -170,7 +170,9 @@ class Slow:
 
     def free(self, holding: list[Job], x: int, t: int) -> int:
         return self.sizes[x] - sum(
-            job.pes for job in holding if x in job.nodes and job.start <= t < job.until
+            self.sizes[x] if self.whole_nodes and job.num_nodes > 1 else job.pes
+            for job in holding
+            if x in job.nodes and job.start <= t < job.until
         )
 
     def pick(self, job: Job, free: dict[int, int]) -> tuple[int, ...] | None:

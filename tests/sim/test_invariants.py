@@ -24,8 +24,11 @@ def shapes(schedule: sim.Schedule) -> list[tuple[int, int, dict[int, int]]]:
     for j, (start, end) in enumerate(zip(schedule.start, schedule.end, strict=True)):
         pes = int(schedule.workload.pes[j])
         nodes = schedule.nodes_of(j) or [0]
+        taken = dict.fromkeys(nodes, -(-pes // len(nodes)))
+        if schedule.machine.placement.whole_nodes and len(nodes) > 1:
+            taken = {node: int(schedule.machine.sizes[node]) for node in nodes}
         if start >= 0:
-            found.append((int(start), int(end), dict.fromkeys(nodes, -(-pes // len(nodes)))))
+            found.append((int(start), int(end), taken))
     return found
 
 
@@ -91,8 +94,8 @@ def test_no_limit_is_exceeded(
     got = sim.simulate(workload(*rows), machine, chosen, sim.Options(limits=[limit]))
     played = got.workload
     people = getattr(played, limit.scope) if limit.scope != "all" else played.submit * 0
-    pes = [sum(each.values()) for _, _, each in shapes(got)]
     ran = [j for j in range(len(played)) if got.start[j] >= 0]
+    pes = [int(played.pes[j]) for j in ran]
     for at in ran:
         moment, who = got.start[at], people[at]
         now = [

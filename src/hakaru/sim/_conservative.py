@@ -216,16 +216,21 @@ def _advance(S, n):
 
 
 @_compiled
+def _takes(J, N, j, x):
+    """What job j takes of node x."""
+    return N[x].size if J[j].whole else J[j].pes
+
+
+@_compiled
 def _add(J, N, A, S, F, j, first, end, sign):
     """Give a job's PEs back to the slices from `first` to before `end`, or take them."""
-    amount = sign * J[j].pes
     s = first
     while s != end:
         if len(N) == 1:
-            F[s, 0] += amount
+            F[s, 0] += sign * J[j].pes
         else:
             for y in range(J[j].offset, J[j].offset + J[j].num_nodes):
-                F[s, A[y]] += amount
+                F[s, A[y]] += sign * _takes(J, N, j, A[y])
         s = S[s].next
 
 
@@ -276,7 +281,7 @@ def _is_room(N, x, t):
 @_compiled
 def _look_ahead(J, N, S, F, n, j, s, until):
     """Go on from slice s until a time; nodes without room for job j have it next behind that slice."""
-    whole = n[WHOLE_NODES] and J[j].num_nodes > 1
+    whole = J[j].whole
     pes, model = J[j].pes, J[j].model
     while s != -1 and S[s].time < until:
         follower = S[s].next
@@ -402,8 +407,9 @@ def _begin(J, N, A, P, H, n, j, now):
     """Job j, whose place begins with the present slice, runs."""
     _step_out(P, n, j)
     for y in range(J[j].num_nodes):
-        N[A[J[j].offset + y] if len(N) > 1 else 0].free -= J[j].pes
-    n[NUM_FREE] -= J[j].num_nodes * J[j].pes
+        x = A[J[j].offset + y] if len(N) > 1 else 0
+        N[x].free -= _takes(J, N, j, x)
+        n[NUM_FREE] -= _takes(J, N, j, x)
     n[NUM_PLANNED] -= 1
     n[SEQ] += 1
     J[j].start, J[j].seq, J[j].stage = now, n[SEQ], RUNNING
@@ -565,11 +571,11 @@ def _give_back(J, N, A, S, F, P, n, j, now):
         n[FROM], n[UNTIL] = min(n[FROM], now), max(n[UNTIL], J[j].expected)
     for y in range(J[j].num_nodes):
         x = A[J[j].offset + y] if len(N) > 1 else 0
-        N[x].free += J[j].pes
+        N[x].free += _takes(J, N, j, x)
         if N[x].open:
-            n[NUM_FREE] += J[j].pes
+            n[NUM_FREE] += _takes(J, N, j, x)
         else:
-            n[CLOSED_BUSY] -= J[j].pes
+            n[CLOSED_BUSY] -= _takes(J, N, j, x)
 
 
 @_compiled
@@ -618,7 +624,7 @@ def _arrive(J, P, n, j):
 def _put_back(J, N, A, S, F, P, T, n, j, now):
     """A job that was lost with its node waits again; what it has done is lost too."""
     _give_back(J, N, A, S, F, P, n, j, now)
-    T[LOST] += (now - J[j].start) * J[j].num_nodes * J[j].pes
+    T[LOST] += (now - J[j].start) * J[j].total
     J[j].num_restarts += 1
     J[j].stage, J[j].reason, J[j].seq, J[j].start, P[j].first = WAITING, NODE_LOST, -1, -1, -1
     after = n[LAST]
@@ -655,10 +661,11 @@ def _look_for_holes(J, N, n):
     n[IS_FRAGMENTED] = 0
     if j == -1 or len(N) == 1 or n[NUM_FREE] < J[j].num_nodes * J[j].pes:
         return
-    whole, num = n[WHOLE_NODES] and J[j].num_nodes > 1, 0
+    num = 0
     for x in range(len(N)):
-        need = N[x].size if whole else J[j].pes
-        num += N[x].open and N[x].free >= max(need, J[j].pes)
+        fits_model = J[j].model < 0 or N[x].model == J[j].model
+        need = max(_takes(J, N, j, x), J[j].pes)
+        num += N[x].open and fits_model and N[x].free >= need
     n[IS_FRAGMENTED] = num < J[j].num_nodes
 
 
@@ -720,14 +727,14 @@ def _play(J, N, A, X, S, F, P, H, T, n):
     at = _next_event(J, X, S, H, n)
     while at < NEVER:
         rank = at & 7
-        _add_time(T, n, (at >> 3) - now)
-        now = at >> 3
+        _add_time(T, n, max(0, (at >> 3) - now))
+        now = max(now, at >> 3)  # a node may change before the first submission
         S[n[NOW]].time = now
         T[EVENTS] += rank != START
         has_ended |= _happen(J, N, A, X, S, F, P, H, T, n, rank, now)
         at = _next_event(J, X, S, H, n)
         # Nobody is placed anew while others who have outlived their estimates are yet to be seen.
-        if at >> 3 == now and (n[BATCHED] or (rank == OVER and at & 7 == OVER)):
+        if at >> 3 <= now and (n[BATCHED] or (rank == OVER and at & 7 == OVER)):
             continue
         if n[REBUILD]:
             _rebuild(J, N, A, S, F, P, H, n, now)
@@ -754,6 +761,7 @@ def run(jobs: Any, nodes: Any, changes: Any, rules: dict[str, int]) -> tuple[Any
     slices[0] = (0, -1, -1, 0, -1)
     free = np.empty((num_slices, len(nodes)), np.int32)
     free[0] = nodes["size"]
+    jobs["whole"] = rules["whole_nodes"] * (jobs["num_nodes"] > 1)
     got = np.full(int(jobs["num_nodes"].sum()) if len(nodes) > 1 else 0, -1, np.int32)
     totals = np.zeros(len(TOTALS))
     # Places that come are taken before those who leave them are seen; those lost with a node linger.

@@ -61,11 +61,13 @@ JOB = np.dtype(
         ("offset", np.int64),  # where its nodes begin in A
         ("num_nodes", np.int32),
         ("pes", np.int32),  # on each node
+        ("total", np.int32),  # all it asked for: what limits and fair shares count
         ("model", np.int32),  # -1: any
         ("user", np.int32),  # -1: unknown
         ("account", np.int32),
         ("queue", np.int32),
         ("num_restarts", np.int16),
+        ("whole", np.int8),  # whether it takes nodes whole
         ("stage", np.int8),
         ("reason", np.int8),
     ],
@@ -468,7 +470,7 @@ def _counter(J, L, row, j):
 
 @_inlined
 def _amount(J, L, row, j):
-    return J[j].num_nodes * J[j].pes if L[row].what == RUNNING_PES else 1
+    return J[j].total if L[row].what == RUNNING_PES else 1
 
 
 @_compiled
@@ -497,7 +499,7 @@ def _count(J, L, C, j, sign, at_gate):
 def _set_priority(J, U, P, W, n, j, now):
     """Slurm's multifactor, with the fair share as it was last counted."""
     points = W[AGE] * min(1.0, (now - J[j].submit) / W[MAX_AGE])
-    points += W[SIZE] * J[j].num_nodes * J[j].pes / max(1, n[NUM_OPEN])
+    points += W[SIZE] * J[j].total / max(1, n[NUM_OPEN])
     if J[j].user >= 0:
         points += U[J[j].user].points
     if J[j].queue >= 0:
@@ -604,39 +606,52 @@ def _reprioritise(J, Q, B, U, P, W, K, n, now):
 
 
 @_inlined
+def _takes(J, N, j, x):
+    """What job j takes of node x."""
+    return N[x].size if J[j].whole else J[j].pes
+
+
+@_inlined
 def _fits(N, has, model, pes, whole, x, use_extra):
     """Whether node x, of which `has` is free, can take `pes` of a job."""
     if not N[x].open or has < pes or (model >= 0 and N[x].model != model):
         return False
-    return not (whole and has < N[x].size) and not (use_extra and N[x].extra < pes)
+    need = N[x].size if whole else pes
+    return has >= need and not (use_extra and N[x].extra < need)
 
 
 @_inlined
-def _is_picked(N, have, x):
-    for y in range(have):
-        if N[y].pick == x:
-            return True
-    return False
+def _is_choice(J, N, j, x, has, use_extra, switch):
+    """Whether job j fits on node x under a switch (-1: any)."""
+    if switch >= 0 and N[x].switch != switch:
+        return False
+    return _fits(N, has, J[j].model, J[j].pes, J[j].whole, x, use_extra)
 
 
 @_compiled
 def _choose_from(J, N, n, j, use_then, use_extra, switch, have):
     """Add to `pick`, from one switch (-1: any), the tightest or emptiest nodes; how many there are."""
+    level = -1  # what the nodes taken last have free
     while have < J[j].num_nodes:
-        best, best_free = -1, 0
+        following = -1
         for x in range(len(N)):
             has = N[x].then if use_then else N[x].free
-            if switch >= 0 and N[x].switch != switch:
-                continue
-            if not _fits(N, has, J[j].model, J[j].pes, n[WHOLE_NODES], x, use_extra):
-                continue
-            better = has < best_free if n[PACKING] == BEST_FIT else has > best_free
-            if (best == -1 or better) and not _is_picked(N, have, x):
-                best, best_free = x, has
-        if best == -1:
+            if n[PACKING] == BEST_FIT:
+                is_nearer = has > level and (following == -1 or has < following)
+            else:
+                is_nearer = has > following and (level == -1 or has < level)
+            if is_nearer and _is_choice(J, N, j, x, has, use_extra, switch):
+                following = has
+        if following == -1:
             break
-        N[have].pick = best
-        have += 1
+        level = following
+        for x in range(len(N)):
+            has = N[x].then if use_then else N[x].free
+            if have == J[j].num_nodes or has != level:
+                continue
+            if _is_choice(J, N, j, x, has, use_extra, switch):
+                N[have].pick = x
+                have += 1
     return have
 
 
@@ -648,7 +663,7 @@ def _choose_near(J, N, n, j, use_then, use_extra):
         N[x].num_fit = 0
     for x in range(len(N)):
         has = N[x].then if use_then else N[x].free
-        if _fits(N, has, J[j].model, J[j].pes, n[WHOLE_NODES], x, use_extra):
+        if _fits(N, has, J[j].model, J[j].pes, J[j].whole, x, use_extra):
             N[N[x].switch].num_fit += 1
             num_fit += 1
     best = -1
@@ -723,7 +738,7 @@ def _release_then(J, N, A, n, r, j, whole):
     for y in range(J[r].num_nodes):
         x = _node_of(J, N, A, r, y)
         more -= _fits(N, N[x].then, J[j].model, J[j].pes, whole, x, False)
-        N[x].then += J[r].pes
+        N[x].then += _takes(J, N, r, x)
         more += _fits(N, N[x].then, J[j].model, J[j].pes, whole, x, False)
     return more
 
@@ -733,7 +748,7 @@ def _find_shadow(J, N, A, R, n):
     """When the head can begin by the estimates, and what is free then beyond it."""
     j = n[HEAD]
     num = 0
-    whole = n[WHOLE_NODES] and J[j].num_nodes > 1
+    whole = J[j].whole
     for x in range(len(N)):
         N[x].then = N[x].free
         num += _fits(N, N[x].then, J[j].model, J[j].pes, whole, x, False)
@@ -747,7 +762,7 @@ def _find_shadow(J, N, A, R, n):
         if num >= J[j].num_nodes and _choose(J, N, n, j, True, False):
             n[SHADOW] = until
             for y in range(J[j].num_nodes):
-                N[N[y].pick].then -= N[N[y].pick].then if whole else J[j].pes
+                N[N[y].pick].then -= _takes(J, N, j, N[y].pick)
             break
     for x in range(len(N)):
         N[x].extra = N[x].then
@@ -761,13 +776,12 @@ def _find_shadow(J, N, A, R, n):
 @_inlined
 def _start(J, N, A, R, H, U, L, C, n, j, now):
     """Begin job j on the picked nodes."""
-    pes = J[j].pes
     for y in range(J[j].num_nodes):
         x = N[y].pick
-        N[x].free -= pes
+        N[x].free -= _takes(J, N, j, x)
+        n[NUM_FREE] -= _takes(J, N, j, x)
         if len(N) > 1:
             A[J[j].offset + y] = x
-    n[NUM_FREE] -= J[j].num_nodes * pes
     n[SEQ] += 1
     J[j].start, J[j].seq, J[j].stage = now, n[SEQ], RUNNING
     estimate = _estimate(J, U, n, j)
@@ -779,7 +793,7 @@ def _start(J, N, A, R, H, U, L, C, n, j, now):
         _count(J, L, C, j, 1, False)
         _count(J, L, C, j, -1, True)
     if J[j].user >= 0:
-        _use(U, J[j].user, J[j].num_nodes * pes, now)
+        _use(U, J[j].user, J[j].total, now)
 
 
 @_inlined
@@ -788,11 +802,11 @@ def _release(J, N, A, R, n, j):
     _unexpect(J, R, n, j)
     for y in range(J[j].num_nodes):
         x = _node_of(J, N, A, j, y)
-        N[x].free += J[j].pes
+        N[x].free += _takes(J, N, j, x)
         if N[x].open:
-            n[NUM_FREE] += J[j].pes
+            n[NUM_FREE] += _takes(J, N, j, x)
         else:
-            n[CLOSED_BUSY] -= J[j].pes
+            n[CLOSED_BUSY] -= _takes(J, N, j, x)
     J[j].stage = RELEASED
 
 
@@ -802,7 +816,7 @@ def _leave(J, U, L, C, j, now):
     if len(L) > 0:
         _count(J, L, C, j, -1, False)
     if J[j].user >= 0:
-        _use(U, J[j].user, -J[j].num_nodes * J[j].pes, now)
+        _use(U, J[j].user, -J[j].total, now)
 
 
 @_inlined
@@ -824,7 +838,7 @@ def _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, j, now, reason):
     _forget_events(H, n, j)
     _release(J, N, A, R, n, j)
     _leave(J, U, L, C, j, now)
-    T[LOST] += (now - J[j].start) * J[j].num_nodes * J[j].pes
+    T[LOST] += (now - J[j].start) * J[j].total
     J[j].num_restarts += 1
     J[j].reason = reason
     J[j].start = -1
@@ -868,7 +882,7 @@ def _try_behind(J, N, A, R, H, U, L, C, n, j, now):
         return False
     if outlasts:
         for y in range(J[j].num_nodes):
-            N[N[y].pick].extra -= J[j].pes
+            N[N[y].pick].extra -= _takes(J, N, j, N[y].pick)
     _start(J, N, A, R, H, U, L, C, n, j, now)
     n[MAX_EXTRA] = _largest(N, True)
     return True
@@ -1136,7 +1150,8 @@ def _make_room(J, N, A, Q, B, R, H, U, L, C, P, K, T, n, j, now):
     for x in range(first, first + num):
         v = K[x].job
         for y in range(J[v].num_nodes):
-            N[_node_of(J, N, A, v, y)].then += J[v].pes
+            node = _node_of(J, N, A, v, y)
+            N[node].then += _takes(J, N, v, node)
         if _choose(J, N, n, j, True, False):
             _stop_those(J, N, A, Q, B, R, H, U, L, C, K, T, n, first, x + 1, j, now)
             return True
@@ -1280,6 +1295,7 @@ def run(
     people["last"] = people["before"] = -1
     nodes["free"] = nodes["size"]
     num_places = int(jobs["num_nodes"].sum()) if len(nodes) > 1 else 0
+    jobs["whole"] = rules["whole_nodes"] * (jobs["num_nodes"] > 1)
     got = np.full(num_places, -1, np.int32)
     totals = np.zeros(len(TOTALS))
     people["points"] = weights["fair_share"]

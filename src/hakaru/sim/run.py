@@ -226,6 +226,7 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
         "offset": np.cumsum(num_nodes) - num_nodes,
         "num_nodes": num_nodes,
         "pes": pes,
+        "total": workload.pes,
         "model": workload.model if has_models else -1,
         "user": workload.user,
         "account": workload.account,
