@@ -117,6 +117,14 @@ def test_more_load_keeps_hour_and_weekday_and_copies_whole_users() -> None:
         assert grown.submit[grown.user == code].max() < 10 * WEEK_S + own.min()
 
 
+def test_more_load_needs_two_weeks() -> None:
+    """In less, every copy would stand at the very moments of its original."""
+    jobs = workload(*((i * 86400, 100, 1, {"user": f"u{i % 5}"}) for i in range(14)))
+    with pytest.raises(HakaruError, match=r"the log spans 13\.0 days: give a log of two weeks"):
+        change.grow_load(jobs, 1.2, seed=1)
+    assert len(change.grow_load(jobs, 1.0, seed=1)[0]) == 14
+
+
 def test_less_load_leaves_users_out() -> None:
     jobs = workload(*((i, 100, 1, {"user": f"u{i % 20}"}) for i in range(200)))
     fewer, note = change.grow_load(jobs, 0.8, seed=3)
@@ -177,7 +185,7 @@ def test_names_that_no_job_has_are_told_at_once() -> None:
 
 
 def test_every_job_knows_which_of_the_log_it_is() -> None:
-    users = [(i, 100, 1, {"user": f"u{i % 10}"}) for i in range(100)]
+    users = [(i // 30 * WEEK_S + i, 100, 1, {"user": f"u{i % 10}"}) for i in range(100)]
     base, grown = prepared("[[variant]]\nload = 1.2\n", *users)
     assert base.workload.table[ORIGIN].to_pylist() == list(range(100))
     origin = grown.workload.table[ORIGIN].to_numpy()

@@ -238,7 +238,7 @@ def test_other_processes_give_the_same_schedules() -> None:
     rng = np.random.default_rng(1)
     jobs = workload(
         *(
-            (at * 40, int(run), int(pes), {"user": f"u{at % 12}"})
+            (at * 40 + at // 50 * WEEK_S, int(run), int(pes), {"user": f"u{at % 12}"})
             for at, (run, pes) in enumerate(rng.integers([1, 1], [500, 8], (200, 2)))
         )
     )

@@ -126,3 +126,31 @@ def test_the_example_is_a_scenario_that_names_every_key() -> None:
     words = example()
     hidden = {"end_idle_after_h"}  # refused until there is telemetry
     assert all(key in words for key in (set(PLAN) | set(TOP)) - hidden)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = " + "[" * 5000, "nested too deeply"),
+        ("seed = 1" + "0" * 5000, "a number of thousands of digits; 2,147,483,647 is the largest"),
+        ("[[variant]]\nqueues = 0x" + "f" * 5000, "a number of thousands of digits"),
+        ("seed = 1" + "0" * 30 + "\n" + ONE, "at most 2,147,483,647, found one of about 31 digits"),
+        ("[[variant]]\nnodes = -0x1\n", "not valid TOML"),
+        ("[[variant]]\nnodes = -1" + "0" * 30, "found one of about 31 digits"),
+        ("[[variant]]\nload = 1" + "0" * 400, "found one of about 401 digits"),
+    ],
+    ids=["deep", "digits", "digits of a table", "seed", "sign", "nodes", "load"],
+)
+def test_texts_that_only_a_foe_would_write_are_refused(text: str, told: str) -> None:
+    with pytest.raises(ScenarioError, match=told) as raised:
+        read(text)
+    assert len(raised.value.problems) == 1
+
+
+def test_an_error_has_its_problems_one_by_one() -> None:
+    with pytest.raises(ScenarioError) as raised:
+        read("seed = -1\n[[variant]]\nload = -1\n", "s.toml")
+    assert [each.split(":")[0] for each in raised.value.problems] == [
+        "s.toml.seed",
+        "variant 1.load",
+    ]

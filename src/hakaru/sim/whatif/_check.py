@@ -10,10 +10,18 @@ from hakaru.errors import HakaruError
 from hakaru.registry import hint
 
 Parse = Callable[[Any], Any]
+LARGEST = 2**31 - 1
 
 
 class ScenarioError(HakaruError):
-    """A scenario names something that is not there, or holds a value that is not allowed."""
+    """A scenario names something that is not there, or holds a value that is not allowed.
+
+    `problems` has all that is wrong, one by one.
+    """
+
+    def __init__(self, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.problems = list(problems) or [message]
 
 
 class Checker:
@@ -54,17 +62,32 @@ class Checker:
             listed = "\n".join(f"  {problem}" for problem in self.problems)
             raise ScenarioError(
                 f"{where} has {len(self.problems)} problem(s):\n{listed}\n"
-                "`hakaru whatif --example` prints a scenario with every key."
+                "`hakaru whatif --example` prints a scenario with every key.",
+                self.problems,
             )
 
 
 def whole(least: int) -> Parse:
     def parse(value: Any) -> int:
+        if isinstance(value, int):
+            within(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"expected a whole number of at least {least}, found {value!r}")
         return value
 
     return parse
+
+
+def within(value: int) -> int:
+    """Numbers beyond these fit no array of the simulator."""
+    if abs(value) > LARGEST:
+        raise ValueError(f"expected a number of at most {LARGEST:,}, found one of {_digits(value)}")
+    return value
+
+
+def _digits(value: int) -> str:
+    """Without writing it: Python refuses to write an integer of more than 4,300 digits."""
+    return f"about {int(abs(value).bit_length() * math.log10(2)) + 1:,} digits"
 
 
 def number(least: float, most: float = math.inf, above: bool = False) -> Parse:
@@ -75,6 +98,8 @@ def number(least: float, most: float = math.inf, above: bool = False) -> Parse:
     def parse(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"expected a number {says}, found {value!r}")
+        if isinstance(value, int):
+            within(value)
         if not least <= value <= most or (above and value == least) or math.isinf(value):
             raise ValueError(f"expected a number {says}, found {value!r}")
         return float(value)

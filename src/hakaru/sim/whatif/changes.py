@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hakaru.errors import HakaruError
 from hakaru.sim.whatif.intervals import WEEK_S
 
 if TYPE_CHECKING:
@@ -104,12 +105,24 @@ def grow_load(workload: Workload, factor: float, seed: int) -> Changed:
         kept = ~np.isin(workload.user, gone)
         note = f"{len(gone):,} users are left out (seed {seed})"
         return _told(workload.take(kept, "of users left out to lower the load"), note, total)
+    if factor > 1:
+        _check_weeks(workload)
     copies = _drawn(load, target, total, random, again=True)
     return _told(
         _with_copies(workload, copies, random),
         f"{len(copies):,} users drawn anew (seed {seed}), moved by whole weeks",
         total,
     )
+
+
+def _check_weeks(workload: Workload) -> None:
+    """In fewer than two weeks a copy could only stand where its original stands."""
+    span = int(np.ptp(workload.submit)) if len(workload) else 0
+    if span < 2 * WEEK_S:
+        raise HakaruError(
+            f"load above 1 moves copies of users by whole weeks, and the log spans {span / 86400:.1f} days: "
+            "give a log of two weeks at least, or leave load out"
+        )
 
 
 def _drawn(load: Any, target: float, total: float, random: Any, again: bool) -> list[int]:
@@ -135,8 +148,8 @@ def _with_copies(workload: Workload, copies: list[int], random: Any) -> Workload
     begin = np.searchsorted(workload.user[order], np.arange(len(workload.names["user"]) + 1))
     rows = [order[begin[user] : begin[user + 1]] for user in copies]
     first = int(workload.submit.min())
-    num_weeks = max(1, int(workload.submit.max() - first) // WEEK_S)
-    shifts = random.integers(1, num_weeks, size=len(copies)) if num_weeks > 1 else [0] * len(copies)
+    num_weeks = int(workload.submit.max() - first) // WEEK_S
+    shifts = random.integers(1, num_weeks, size=len(copies))
     moved = [
         first + (workload.submit[each] - first + shift * WEEK_S) % (num_weeks * WEEK_S)
         for each, shift in zip(rows, shifts, strict=True)

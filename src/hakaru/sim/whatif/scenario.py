@@ -103,9 +103,27 @@ class Scenario:
 def read(toml_text: str, where: str = "the scenario") -> Scenario:
     """Parse a scenario; all that is wrong is told at once, with the names that are allowed."""
     try:
-        raw = tomllib.loads(toml_text)
+        return _scenario(tomllib.loads(toml_text), where)
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"{where}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise ScenarioError(
+            f"{where}: lists or tables are nested too deeply; a scenario needs four levels at most"
+        ) from None
+    except ValueError:  # Python neither reads nor writes an integer of so many digits
+        raise ScenarioError(
+            f"{where}: holds a number of thousands of digits; {check.LARGEST:,} is the largest"
+        ) from None
+
+
+def example() -> str:
+    """A scenario with every key and what it means."""
+    from importlib.resources import files
+
+    return (files("hakaru.sim.whatif") / "example.toml").read_text(encoding="utf-8")
+
+
+def _scenario(raw: Any, where: str) -> Scenario:
     checker = Checker()
     top = checker.table(raw, where, TOP)
     machine = MachineSpec(**checker.table(top.get("machine", {}), "machine", MACHINE))
@@ -119,13 +137,6 @@ def read(toml_text: str, where: str = "the scenario") -> Scenario:
     checker.done(where)
     chosen = {key: top[key] for key in ("seed", "num_resamples", "months") if key in top}
     return Scenario(baseline, variants, machine, **chosen)
-
-
-def example() -> str:
-    """A scenario with every key and what it means."""
-    from importlib.resources import files
-
-    return (files("hakaru.sim.whatif") / "example.toml").read_text(encoding="utf-8")
 
 
 def _plan(checker: Checker, raw: Any, where: str, begin: Plan) -> Plan:
@@ -244,7 +255,7 @@ def _estimates(value: Any) -> str:
 def _change(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"expected nodes added or removed such as +4 or -4, found {value!r}")
-    return value
+    return check.within(value)
 
 
 def _hours(value: Any) -> tuple[int, int]:
