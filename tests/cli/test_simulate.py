@@ -168,6 +168,32 @@ def test_jobs_larger_than_the_machine_are_told_of(small: Path):
     assert "left out 1: larger than the machine" in said
 
 
+def test_points_of_the_command_line_decide_who_is_next(lake_of: Any, tmp_path: Path):
+    later = {"submitted_at": AT + timedelta(seconds=10), "run_s": 50.0, "num_gpus": 1}
+    rows = [
+        job(1, num_gpus=1, run_s=100.0),
+        job(2, queue="long", **later),
+        job(3, queue="short", **later),
+    ]
+    asked = ("-w", lake_of(rows).workspace, "--nodes", "1x1", "--policy", "multifactor")
+    output = tmp_path / "s.json"
+    simulate(*asked, "--weight", "queue.short=5000", "--weight", "age=1", "-o", output)
+    told = json.loads(output.read_text())
+    # Without points for their queue the second would go first, at 1:40.
+    assert [row["start"][11:19] for row in told["schedule"]] == ["00:00:00", "00:02:30", "00:01:40"]
+    assert any("weights: age=1 " in note and "queue.short=5000" in note for note in told["notes"])
+
+
+def test_one_reservation_and_shared_nodes(workspace: Path):
+    asked = ("-w", workspace, "--policy", "conservative", "--depth", 1, "--share-nodes")
+    said = " ".join(simulate(*asked).split())
+    assert "depth: 1" in said and "shared nodes" in said
+
+
+def test_one_job_is_a_job(tmp_path: Path):
+    assert "1 job on 4 processors" in simulate("--from", swf_file(tmp_path, [(0, 9, 1, 9)]))
+
+
 def test_rows_that_could_not_be_read_are_left_out_and_told_of(tmp_path: Path):
     jobs = [(-9, 100, 4, 100), (-5, 500, 1, 500), (0, 100, 3, 100), (20, 500, 1, 500)]
     said = " ".join(simulate("--from", swf_file(tmp_path, jobs)).split())
@@ -189,6 +215,15 @@ def test_rows_that_could_not_be_read_are_left_out_and_told_of(tmp_path: Path):
         (["--fail", "9@2018-01-01..2018-01-02"], "names node 9, but the nodes are 0 to 1"),
         (["--low-queue", "long"], "with --policy preempting only"),
         (["--policy", "preempting"], "needs a --low-queue"),
+        (["--nodes", "2x2", "--locality", "required"], "say --switch-size N"),
+        (["--nodes", "2x2:v100"], "no job asks for the model 'v100'"),
+        (["--weight", "age=1"], "with --policy multifactor only"),
+        (["--policy", "multifactor", "--weight", "aeg=1"], "did you mean age"),
+        (["--policy", "multifactor", "--weight", "age=much"], "write NAME=POINTS"),
+        (["--policy", "multifactor", "--weight", "period_s=0"], "a time above 0"),
+        (["--policy", "multifactor", "--weight", "queue.lnog=1"], "did you mean long"),
+        (["--depth", "5"], "with --policy conservative only"),
+        (["--processors", "4", "--share-nodes"], "is for a machine of nodes"),
         (["--cluster", "d"], "there is no cluster 'd'"),
         (["-o", "schedule.xls"], "end it in .csv, .parquet, .json"),
         (["--into", "c"], "holds jobs of another source"),

@@ -57,7 +57,7 @@ def schedule_lines(
     from hakaru.sim import measure, measure_by, why_waited
 
     yield f"{told.cluster} under {told.policy.id}: {told.policy.title}", "bold"
-    yield f"{len(told.schedule.start):,} jobs on {told.machine}", ""
+    yield f"{_jobs(len(told.schedule.start))} on {told.machine}", ""
     metrics = measure(told.schedule)
     if never := int(metrics["num_unstarted"]):
         words = "job never starts" if never == 1 else "jobs never start"
@@ -86,8 +86,12 @@ def notes(told: Told) -> list[str]:
     """What must be said beside the numbers."""
     workload = told.schedule.workload
     lines = [f"left out {number:,}: {reason}" for reason, number in workload.left_out.items()]
-    lines += [f"assumed: {number:,} jobs {note}" for note, number in workload.notes.items()]
+    lines += [f"assumed: {_jobs(number)} {note}" for note, number in workload.notes.items()]
     return [*lines, *told.rules]
+
+
+def _jobs(number: int) -> str:
+    return f"{number:,} job" + ("" if number == 1 else "s")
 
 
 def as_times(table: pa.Table) -> list[Column]:

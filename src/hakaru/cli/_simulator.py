@@ -37,6 +37,7 @@ class MachineOptions:
     processors: int | None = None
     nodes: tuple[str, ...] = ()
     packing: str | None = None
+    whole_nodes: bool | None = None
     locality: str | None = None
     switch_size: int | None = None
     fail: tuple[str, ...] = ()
@@ -70,6 +71,11 @@ def machine_options(function: F) -> F:
             "--locality",
             type=click.Choice(["anywhere", "preferred", "required"]),
             help="Whether a job of several nodes stays under one switch.",
+        ),
+        click.option(
+            "--whole-nodes/--share-nodes",
+            default=None,
+            help="Whether jobs of several nodes get whole ones (the default).",
         ),
         click.option(
             "--packing",
@@ -182,9 +188,14 @@ def machine_of(
     from hakaru.sim import Machine, Placement
     from hakaru.sim.notation import parse_nodes
 
-    given = {"packing": asked.packing, "locality": asked.locality}
-    placement = Placement(**{name: value for name, value in given.items() if value})  # type: ignore[arg-type]
+    given = {name: getattr(asked, name) for name in ("packing", "whole_nodes", "locality")}
+    placement = Placement(**{name: value for name, value in given.items() if value is not None})
     site = session.settings.cluster(cluster)
+    if asked.locality in ("preferred", "required") and asked.switch_size is None:
+        raise HakaruError(
+            f"--locality {asked.locality} needs to know the switches: say --switch-size N, the number of "
+            "nodes under each"
+        )
     options = {"placement": placement, "switch_size": asked.switch_size}
     if asked.processors is not None:
         _refuse_with_a_pool(asked)
@@ -203,6 +214,18 @@ def machine_of(
     if machine is None:
         machine = Machine.of_cluster(cluster, site, unit, **options)  # says what is missing
     return machine.with_outages(outages)
+
+
+def check_models(machine: Machine, workload: Workload) -> None:
+    """A model that no job asks for is a slip of the pen: only jobs that ask for none would run there."""
+    from hakaru.registry import hint
+
+    asked = workload.names["gpu_model"]
+    for model in (group.model for group in machine.groups if group.model):
+        if model not in asked:
+            raise HakaruError(
+                f"--nodes COUNTxSIZE:{model}: no job asks for the model {model!r}; {hint(model, asked)}"
+            )
 
 
 def swf_header(lake: Lake, data: Data, cluster: str) -> Header | None:
@@ -242,8 +265,8 @@ def _sources(lake: Lake, cluster: str) -> set[str]:
 
 
 def _node_options(asked: MachineOptions) -> list[str]:
-    others = ("nodes", "packing", "locality", "switch_size", "fail", "drain")
-    return [name for name in others if getattr(asked, name)]
+    others = ("nodes", "packing", "whole_nodes", "locality", "switch_size", "fail", "drain")
+    return [name for name in others if getattr(asked, name) not in (None, ())]
 
 
 def _refuse_with_a_pool(asked: MachineOptions) -> None:

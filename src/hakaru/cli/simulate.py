@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from hakaru.cli._schedule import Told, format_of, schedule_lines, write_schedule
 from hakaru.cli._selection import check_clusters, cluster_option, filter_options, make_selection
 from hakaru.cli._simulator import (
     MachineOptions,
+    check_models,
     complete_policies,
     load_kernel,
     machine_of,
@@ -82,6 +84,19 @@ BY = ("queue", "size", "class", "month", "account", "user")
     metavar="QUEUE",
     help="Its jobs are stopped for others, with --policy preempting.",
 )
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="NAME=POINTS",
+    help="With --policy multifactor: e.g. age=1000, fair_share=500, queue.short=200.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --policy conservative: how many of those who wait have a reservation.",
+)
 @click.option("--replay", is_flag=True, help="Hold the simulated waits against the recorded ones.")
 @click.option("--by", multiple=True, type=click.Choice(BY), help="Waits of each group too.")
 @click.option(
@@ -102,6 +117,8 @@ def command(
     events: str,
     limits: tuple[str, ...],
     low_queues: tuple[str, ...],
+    weights: tuple[str, ...],
+    depth: int | None,
     replay: bool,
     by: tuple[str, ...],
     into: str | None,
@@ -119,7 +136,7 @@ def command(
     if policy_id == "list":
         emit(_policies(page_width()))
         return
-    policy = POLICIES.get(policy_id)
+    policy = _tuned(POLICIES.get(policy_id), weights, depth)
     rules = _Rules(policy, estimates, events, limits, low_queues)
     _check(data, into, output, rules)
     selection = make_selection(**filters, cluster=cluster)
@@ -172,9 +189,13 @@ class _Rules:
         )
 
     def words(self) -> list[str]:
-        from hakaru.sim.notation import write_limit
+        from hakaru.sim.notation import write_limit, write_weights
 
-        texts = [f"estimates: {self.estimates}", f"events: {self.events}"]
+        texts = [
+            *write_weights(self.policy),
+            f"estimates: {self.estimates}",
+            f"events: {self.events}",
+        ]
         texts += [f"limit {write_limit(limit)}" for limit in self.limits]
         return [*texts, *(f"low queue {name}" for name in self.low_queues)]
 
@@ -198,6 +219,7 @@ class _Run:
         self.log_start = int(header.start_s) if header else None
         self.machine = machine_of(self.session, self.cluster, asked, header)
         workload = workload_of(self.session, self.selection, ALL_COLUMNS if keep_all else None)
+        check_models(self.machine, workload)
         load_kernel(self.rules.policy)
         self.schedule = simulate(
             workload, self.machine, self.rules.policy, self.rules.options(self.zone)
@@ -239,6 +261,21 @@ def _check(data: Data, into: str | None, output: Path | None, rules: _Rules) -> 
         raise HakaruError("--low-queue has a meaning with --policy preempting only")
     if rules.policy.preempts and not rules.low_queues:
         raise HakaruError("--policy preempting needs a --low-queue whose jobs yield to others")
+
+
+def _tuned(policy: Policy, weights: Sequence[str], depth: int | None) -> Policy:
+    """The policy with the points and the depth that were asked for."""
+    from hakaru.sim.notation import parse_weights
+
+    if weights:
+        if policy.weights is None:
+            raise HakaruError("--weight has a meaning with --policy multifactor only")
+        policy = replace(policy, weights=parse_weights(weights, policy.weights))
+    if depth is not None:
+        if policy.backfill != "conservative":
+            raise HakaruError("--depth has a meaning with --policy conservative only")
+        policy = replace(policy, depth=depth)
+    return policy
 
 
 def _policies(width: int) -> Any:

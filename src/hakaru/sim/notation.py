@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from typing import Any, Literal, cast
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
 from hakaru.sim.limits import SCOPES, WHAT, Limit
 from hakaru.sim.machine import Group, Machine, Outage
+from hakaru.sim.policies import Policy, Weights
 
 NODES = re.compile(r"(?P<count>\d+)x(?P<size>\d+)(?::(?P<model>.+))?", re.IGNORECASE)
 LIMIT = re.compile(
@@ -44,6 +47,7 @@ def write_machine(machine: Machine, unit: str) -> str:
     ]
     placed, switch = machine.placement, machine.switch_size
     more = f", {placed.packing}" if placed.packing != "best-fit" else ""
+    more += ", shared nodes" if not placed.whole_nodes else ""
     more += f", {switch} nodes a switch (locality {placed.locality})" if switch else ""
     more += ", nodes coming and going" if machine.closed or machine.changes else ""
     return f"{' + '.join(groups)} = {machine.num_pes:,} {name}{more}"
@@ -74,6 +78,48 @@ def write_limit(limit: Limit) -> str:
     queue = f",queue={limit.queue}" if limit.queue is not None else ""
     hours = f",hours={limit.hours[0]}-{limit.hours[1]}" if limit.hours else ""
     return f"{limit.scope}{only}:{limit.what}={limit.value}{queue}{hours}"
+
+
+def parse_weights(texts: Sequence[str], base: Weights) -> Weights:
+    """`age=1000` or `queue.short=500`, over the points that the policy has."""
+    names = [each.name for each in fields(Weights) if each.name != "queue"]
+    points: dict[str, float] = {}
+    queues = dict(base.queue)
+    for text in texts:
+        name, _, value = text.partition("=")
+        number = _points(text, value)
+        if name.startswith("queue.") and name != "queue.":
+            queues[name.removeprefix("queue.")] = number
+        elif name in names:
+            if number <= 0 and name.endswith("_s"):
+                raise HakaruError(f"weight {text!r}: {name} is a time above 0, in seconds")
+            points[name] = number
+        else:
+            raise HakaruError(
+                f"weight {text!r}: there is no {name!r}; {hint(name, [*names, 'queue.NAME'])}"
+            )
+    return replace(base, **points, queue=queues)
+
+
+def write_weights(policy: Policy) -> list[str]:
+    """The points and the depth of a policy that has them, as they are asked for."""
+    depth = [f"depth: {policy.depth:,}"] if policy.depth else []
+    if policy.weights is None:
+        return depth
+    given = {each.name: getattr(policy.weights, each.name) for each in fields(Weights)}
+    queues = given.pop("queue")
+    shown = [f"{name}={value:g}" for name, value in given.items() if value]
+    return ["weights: " + " ".join([*shown, *(f"queue.{n}={v:g}" for n, v in queues.items())])]
+
+
+def _points(text: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise HakaruError(f"weight {text!r}: write NAME=POINTS, e.g. age=1000 or queue.short=500")
+    return number
 
 
 def parse_outage(text: str, kind: Literal["drain", "down"], zone: str) -> list[Outage]:

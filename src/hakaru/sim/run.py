@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hakaru.errors import HakaruError
+from hakaru.registry import hint
 from hakaru.sim.limits import Limit, rows_of
 from hakaru.sim.machine import KINDS
 from hakaru.sim.schedule import Schedule
@@ -291,6 +292,9 @@ def _queues(workload: Workload, policy: Policy, options: Options) -> Any:
     if unknown:
         raise HakaruError(f"low queue {unknown[0]!r}: no job has it; there are {', '.join(names)}")
     points = policy.weights.queue if policy.weights else {}
+    for name in points:
+        if name not in names:
+            raise HakaruError(f"weights: no job has the queue {name!r}; {hint(name, names)}")
     queues = np.zeros(len(names), kernel.POINTS)
     queues["points"] = [points.get(name, 0.0) for name in names]
     queues["low"] = [name in options.low_queues for name in names]

@@ -9,10 +9,3 @@ MULTIFACTOR = policy(
     backfill="easy",
     weights=Weights(age=1000, fair_share=1000),
 )
-PREEMPTING = policy(
-    "preempting",
-    title="EASY backfilling where jobs of low queues are stopped and queued again for others",
-    cites="Slurm, Preemption",
-    backfill="easy",
-    preempts=True,
-)
