@@ -141,6 +141,41 @@ def test_no_advice_where_the_weeks_held_out_are_no_better():
     assert got.gain <= 0
 
 
+def test_no_advice_where_the_interval_of_the_gain_holds_zero():
+    """A limit serves ann on the mean, but in every third of the weeks held out she has the many jobs.
+
+    Forty weeks are searched, and all are like the first; twenty are held out.
+    """
+    rows = [row for number in range(40) for row in week(number)]
+    for number in range(40, 60):
+        turned = {"hog": "ann", "small": "ben"} if number % 3 == 0 else {}
+        rows += week(number, **turned)
+    effort = Effort(num_trials=8, seed=1, searched=40 / 60)
+    mean = replace(P95_OF_ANN, metric="mean_wait_s")
+    got = advise(jobs_of(rows), MACHINE, EASY, ("limits",), mean, Constraints(), effort)
+    assert got.num_weeks == 20
+    assert got.gain > 0.4
+    low, high = got.change
+    assert low < 0 < high
+    assert got.rule is None and "holds zero" in got.why_not
+
+
+def test_a_gain_that_all_weeks_held_out_agree_on_is_sure():
+    effort = Effort(num_trials=8, seed=1, searched=0.5)
+    mean = replace(P95_OF_ANN, metric="mean_wait_s")
+    got = advise(weeks(24), MACHINE, EASY, ("limits",), mean, Constraints(), effort)
+    assert (got.num_weeks, got.why_not) == (12, None)
+    before, after = (found.held_out.value for found in (got.baseline, got.advised))
+    assert got.change == pytest.approx((after - before, after - before))
+
+
+def test_utilisation_is_that_of_the_weeks_held_out(limited):
+    """13 jobs a week: 8 of 1000 s and 5 of 100 s, on 4 PEs; the whole replay would end with the last job."""
+    used = limited.baseline.held_out.all_jobs["utilisation"]
+    assert used == pytest.approx((8 * 1000 + 5 * 100) / (4 * WEEK))
+    assert limited.advised.held_out.all_jobs["utilisation"] == pytest.approx(used)
+
+
 def test_what_is_kept_is_asked_of_the_weeks_held_out_too():
     """A third user is alone in the last weeks and wide: a limit that nobody felt before holds them back."""
     rows = [row for number in range(10) for row in week(number)]

@@ -96,6 +96,8 @@ def as_document(told: Told) -> dict[str, Any]:
         "is_advised": advice.rule is not None,
         "why_not": advice.why_not,
         "gain": advice.gain,
+        "change_interval": list(advice.change) if advice.change else None,
+        "num_weeks_held_out": advice.num_weeks,
         "settings": dict(advice.point),
         "settings_now": advice.space.now,
         "slurm": asdict(slurm) if slurm else None,
@@ -159,8 +161,24 @@ def _verdict(told: Told) -> str:
     return (
         f"Change the settings below: {_name(metric)} of {told.objective.words} goes from {before} to "
         f"{after} ({_change(values[0].chosen[metric], values[1].chosen[metric])}) on the weeks that "
-        "were not searched."
+        f"were not searched{_sureness(told)}."
     )
+
+
+def _sureness(told: Told) -> str:
+    """The interval of the change, or why there is none."""
+    advice, metric = told.advice, told.objective.metric
+    if advice.change is not None:
+        low, high = (value_text(metric, bound) for bound in advice.change)
+        return f" (95 % interval of the change {low} to {high} from {advice.num_weeks} weeks)"
+    from hakaru.sim.whatif.intervals import LEAST_WEEKS
+
+    if advice.num_weeks < LEAST_WEEKS:
+        return (
+            f". These are {advice.num_weeks}, and an interval needs {LEAST_WEEKS}: how much of the gain is "
+            "chance is not known"
+        )
+    return ". This change has no interval: how much of it is chance is not known"
 
 
 def _settings(told: Told) -> list[Column]:
@@ -201,7 +219,8 @@ def _evidence(told: Told) -> list[Column]:
     before, after = told.advice.baseline.held_out, told.advice.advised.held_out
     shown = [each for each in SHOWN if each[2] != "count"]
     unit = "GPU" if told.unit == "gpu" else "processor"
-    columns = [Column("weeks held out", [t.format(unit=unit) for _, t, _ in shown], right=False)]
+    names = [_of_whole(id, title.format(unit=unit)) for id, title, _ in shown]
+    columns = [Column("weeks held out", names, right=False)]
     sides = [("all", before.all_jobs, after.all_jobs)]
     if told.objective.of is not None:
         sides.insert(0, ("chosen", before.chosen, after.chosen))
@@ -212,6 +231,12 @@ def _evidence(told: Told) -> list[Column]:
             Column("change", [_change(old[id], new[id]) for id, _, _ in shown]),
         ]
     return columns
+
+
+def _of_whole(metric: str, title: str) -> str:
+    from hakaru.sim.advise.case import OF_WHOLE_REPLAY
+
+    return f"{title} (whole replay)" if metric in OF_WHOLE_REPLAY else title
 
 
 def _best(told: Told) -> list[Column]:

@@ -14,6 +14,7 @@ from hakaru.errors import HakaruError
 from hakaru.sim.advise.case import Case, Constraints, Measured, Objective
 from hakaru.sim.advise.search import Effort, Search, Tell
 from hakaru.sim.advise.space import Point, Rule, Space
+from hakaru.sim.advise.sureness import change_of
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.replay import months_of
 from hakaru.sim.run import Options, simulate
@@ -62,6 +63,8 @@ class Advice:
     space: Space
     replayed: Schedule  # the whole log under the baseline
     counted: Any  # the jobs of it that count, as a mask
+    change: tuple[float, float] | None  # 95 % interval of the metric's change on the weeks held out
+    num_weeks: int  # held out
 
     @property
     def gain(self) -> float:
@@ -172,16 +175,18 @@ def _conclude(
         (best,) = search.measured([point], pool)
         others = [each for each in allowed if each[1].value < searched_base.value][:NUM_BEST]
         rules = [space.rule(each) for each in (point, *(other for other, _ in others))]
-        judged = list(pool.map(held_out.of, rules))
-    advised = Found(point, best, judged[0])
-    why_not = _why_not(baseline, advised)
+        judged = list(pool.map(held_out.of, rules[1:]))
+    schedule = held_out.play(rules[0])
+    advised = Found(point, best, held_out.measured(schedule))
+    change = change_of(held_out, replayed, schedule)
+    why_not = _why_not(baseline, advised) or _not_sure(held_out, change)
     return Advice(
         rule=None if why_not else space.rule(point),
         point=point,
         why_not=why_not,
         baseline=baseline,
         advised=advised,
-        best=[Found(p, m, h) for (p, m), h in zip(others, judged[1:], strict=True)],
+        best=[Found(p, m, h) for (p, m), h in zip(others, judged, strict=True)],
         importance=search.importance,
         without=without,
         split=split,
@@ -196,6 +201,8 @@ def _conclude(
         space=space,
         replayed=replayed,
         counted=counted,
+        change=change,
+        num_weeks=held_out.weeks.count,
     )
 
 
@@ -213,3 +220,13 @@ def _why_not(baseline: Found, advised: Found) -> str | None:
             f" (worst off: {told})" if told else ""
         )
     return None
+
+
+def _not_sure(held_out: Case, change: tuple[float, float] | None) -> str | None:
+    """Where there is an interval, it must lie wholly on the better side."""
+    if change is None or max(bound * held_out.objective.sign for bound in change) < 0:
+        return None
+    return (
+        f"on the {held_out.weeks.count} weeks held out it is better as a whole, but weeks differ so much "
+        "that the 95 % interval of the change holds zero"
+    )

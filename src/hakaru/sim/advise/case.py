@@ -13,6 +13,8 @@ from hakaru.errors import HakaruError
 from hakaru.registry import hint
 from hakaru.sim.metrics import measure
 from hakaru.sim.run import Options, simulate
+from hakaru.sim.whatif.curves import use_of
+from hakaru.sim.whatif.intervals import WEEK_S, Weeks
 
 if TYPE_CHECKING:
     from hakaru.sim.advise.space import Rule
@@ -25,9 +27,12 @@ METRICS = (
     "median_bounded_slowdown", "utilisation", "fragmentation", "idle_while_waiting", "gini_wait",
     "worst_user_wait_s", "pe_hours_lost",
 )  # fmt: skip
+# Summed by the kernels over the whole replay, not over the weeks that are judged.
+OF_WHOLE_REPLAY = ("fragmentation", "idle_while_waiting", "pe_hours_lost")
 HIGHER_IS_BETTER = ("utilisation",)
 # A loss of less than a minute is none: ten per cent of a wait of seconds says nothing.
 NO_LOSS_S = 60.0
+SEED, NUM_RESAMPLES = 1, 1000
 
 
 @dataclass(frozen=True)
@@ -91,13 +96,14 @@ class Case:
         self.objective, self.constraints = objective, constraints
         self.counted = np.ones(len(workload), bool) if counted is None else counted
         self.keep = keep & self.counted
+        self.weeks = Weeks.of(workload.submit[self.counted], SEED, NUM_RESAMPLES)
         self.baseline: Measured | None = None
         self.base_waits: dict[str, Any] = {}
 
     def set_baseline(self, rule: Rule, schedule: Schedule | None = None) -> None:
-        schedule = schedule or self._play(rule)
+        schedule = schedule or self.play(rule)
         self.base_waits = {kind: self._waits(schedule, kind) for kind in self.constraints.loses}
-        self.baseline = self._measure(schedule)
+        self.baseline = self.measured(schedule)
         if math.isnan(self.baseline.value):
             raise HakaruError(
                 f"{self.objective.metric} of {self.objective.words} is not known under what you have: "
@@ -105,15 +111,15 @@ class Case:
             )
 
     def of(self, rule: Rule) -> Measured:
-        return self._measure(self._play(rule))
+        return self.measured(self.play(rule))
 
-    def _play(self, rule: Rule) -> Schedule:
+    def play(self, rule: Rule) -> Schedule:
         options = replace(self.options, limits=rule.limits)
         return simulate(self.workload, self.machine, rule.policy, options)
 
-    def _measure(self, schedule: Schedule) -> Measured:
-        chosen = measure(schedule, self.keep)
-        all_jobs = measure(schedule, self.counted)
+    def measured(self, schedule: Schedule) -> Measured:
+        use = self._use(schedule)
+        chosen, all_jobs = (measure(schedule, jobs) | use for jobs in (self.keep, self.counted))
         value = chosen[self.objective.metric] * self.objective.sign
         if self.baseline is None:
             return Measured(value, chosen, all_jobs)
@@ -129,6 +135,11 @@ class Case:
         return Measured(
             value, chosen, all_jobs, {**constraints, "every job begins": unstarted}, worst
         )
+
+    def _use(self, schedule: Schedule) -> dict[str, float]:
+        """Utilisation of the weeks in which jobs count; other uses are known of the whole replay only."""
+        used, there = (float(each.sum()) for each in use_of(schedule, self.weeks.begins, WEEK_S))
+        return {"utilisation": used / there if there else math.nan}
 
     def _waits(self, schedule: Schedule, kind: str) -> Any:
         """The mean wait of each account or user; nan without jobs."""

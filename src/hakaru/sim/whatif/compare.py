@@ -10,7 +10,7 @@ import numpy as np
 
 from hakaru.sim.metrics import bounded_slowdown, groups_of, measure
 from hakaru.sim.whatif import intervals as draw
-from hakaru.sim.whatif.curves import busy_of, busy_up_to, capacity_up_to, waits_of
+from hakaru.sim.whatif.curves import busy_of, use_of, waits_of
 from hakaru.sim.whatif.intervals import Interval, Sample, Weeks
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
 from hakaru.sim.whatif.variants import ORIGIN
@@ -58,7 +58,8 @@ class Run:
         began = np.zeros(len(prepared.asked), bool)
         began[origin[own & (schedule.start >= 0)]] = True
         keep = keep & (week >= 0) & own
-        return cls(schedule, keep, week, origin, began, prepared.asked, _use(schedule, weeks))
+        use = use_of(schedule, weeks.begins, draw.WEEK_S)
+        return cls(schedule, keep, week, origin, began, prepared.asked, use)
 
     def metrics(self, among: Any = None) -> dict[str, float]:
         """Of the jobs compared; utilisation is that of the weeks in which they were submitted."""
@@ -190,7 +191,9 @@ def _counts(pair: Pair, grouping: Grouping) -> dict[str, int]:
     """How many jobs of each group no longer run."""
     codes = grouping.code[pair.stopped]
     counts = np.bincount(codes[codes >= 0], minlength=len(grouping.names))
-    return {str(grouping.names[code]): int(counts[code]) for code in np.flatnonzero(counts)}
+    return {
+        str(grouping.names[code]): int(counts[code]) for code in np.flatnonzero(counts).tolist()
+    }
 
 
 def _group_changes(weeks: Weeks, pair: Pair, grouping: Grouping) -> list[GroupChange]:
@@ -228,15 +231,6 @@ def _change(before: float, after: float, interval: Interval, num_weeks: int) -> 
     if interval is None:
         return Change(float(before), float(after))
     return Change(float(before), float(after), *interval, num_weeks)
-
-
-def _use(schedule: Schedule, weeks: Weeks) -> tuple[Any, Any]:
-    """PE seconds used, and there, in each week."""
-    ends = weeks.begins + draw.WEEK_S
-    since = int(weeks.begins.min(initial=2**50))
-    used = busy_up_to(schedule, ends) - busy_up_to(schedule, weeks.begins)
-    there = [capacity_up_to(schedule.machine, since, each) for each in (ends, weeks.begins)]
-    return used, there[0] - there[1]
 
 
 def _left_out(schedule: Schedule) -> list[str]:

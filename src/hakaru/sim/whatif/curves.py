@@ -59,6 +59,15 @@ def capacity_up_to(machine: Machine, since: int, moments: Any) -> Any:
     return _area(np.array(times), np.array(steps), moments)
 
 
+def use_of(schedule: Schedule, begins: Any, width: int) -> tuple[Any, Any]:
+    """PE seconds used, and there, from each of these moments on, for so many seconds."""
+    ends = begins + width
+    since = int(begins.min(initial=2**50))
+    used = busy_up_to(schedule, ends) - busy_up_to(schedule, begins)
+    there = [capacity_up_to(schedule.machine, since, each) for each in (ends, begins)]
+    return used, there[0] - there[1]
+
+
 def _area(times: Any, steps: Any, moments: Any) -> Any:
     """The integral up to each moment of a level that steps up at these times."""
     order = np.argsort(times, kind="stable")
