@@ -153,3 +153,14 @@ def test_jobs_of_a_model_that_no_node_has_are_told_apart() -> None:
         "larger than the machine": 1,
     }
     assert got.start.tolist() == [0, 10]
+
+
+def test_a_log_that_counts_processors_as_nodes_is_placed_by_size() -> None:
+    # Each job has as many nodes as PEs: eight processors are two nodes of four, not eight nodes.
+    jobs = [(0, 10, 8, {"span_nodes": 8}), (0, 10, 1, {"span_nodes": 1})]
+    got = play(jobs, nodes(2, 4), "fcfs")
+    assert placed(got) == [(0, [0, 1]), (10, [0])]
+    assert list(got.workload.notes.values()) == [1]
+    # One job with several PEs on a node, and nodes are nodes: eight of them are more than there are.
+    mixed = play([*jobs, (0, 10, 2, {"span_nodes": 1})], nodes(2, 4), "fcfs")
+    assert mixed.workload.left_out == {"larger than the machine": 1}

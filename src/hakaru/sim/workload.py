@@ -93,7 +93,11 @@ class Workload:
         asked = np.minimum(np.round(np.nan_to_num(asked)), LONGEST_S)
         request = np.where(unknown, run, asked).astype(np.int64)
         longer = int((run > request).sum())
+        pes, num_nodes = _sizes(values["num_pes"][keep], values["span_nodes"][keep])
         notes = {
+            "are recorded with a node a processor: placed on as few nodes as hold them": int(
+                (num_nodes < np.nan_to_num(values["span_nodes"][keep])).sum()
+            ),
             "ask for no time: taken to know their run time": int(unknown.sum()),
             "ran longer than they asked: ended at what they asked for": longer,
             "run for no time at all": int((run == 0).sum()),
@@ -105,8 +109,8 @@ class Workload:
             np.ceil(submit[keep]).astype(np.int64),  # nobody begins before submission
             np.minimum(run, request),
             request,
-            values["num_pes"][keep].astype(np.int64),
-            np.maximum(np.nan_to_num(values["span_nodes"][keep], nan=1), 1).astype(np.int64),
+            pes,
+            num_nodes,
             codes["user"],
             codes["account"],
             codes["queue"],
@@ -154,6 +158,15 @@ def estimates_of(text: str) -> Estimator:
     raise HakaruError(
         f"--estimates {text!r} is not known: use request, perfect, or scaled:FACTOR, e.g. scaled:2"
     )
+
+
+def _sizes(num_pes: Any, span_nodes: Any) -> tuple[Ints, Ints]:
+    """PEs, and nodes. A log in which every job has as many nodes as PEs counts processors, not nodes."""
+    pes = num_pes.astype(np.int64)
+    num_nodes = np.maximum(np.nan_to_num(span_nodes, nan=1), 1).astype(np.int64)
+    if len(pes) and pes.max() > 1 and (num_nodes == pes).all():
+        return pes, np.ones_like(pes)
+    return pes, num_nodes
 
 
 def _is_positive(text: str) -> bool:
