@@ -64,6 +64,10 @@ def test_the_advice_its_evidence_and_the_lines_for_slurm(log: Path, tmp_path: Pa
     assert command.endswith(("MaxTRESPerUser=cpu=3", "MaxJobsPerUser=3"))
     assert got["slurm"]["conf"] == ["AccountingStorageEnforce=associations,limits,qos"]
     assert "what you have: easy" in result.output
+    told = " ".join(result.output.split())
+    assert "These are 3, and an interval needs 10: how much of the gain is chance is not" in told
+    assert (got["num_weeks_held_out"], got["change_interval"]) == (3, None)
+    assert "machine idle while jobs wait (whole replay)" in told
     assert "left out 1: larger than the machine" in result.output
     assert "The error of the replay" in result.output
     assert got["replay"]["differences"][0]["num_jobs"] == 130
