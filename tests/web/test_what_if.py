@@ -135,8 +135,8 @@ def test_busy_is_recorded_and_replayed(done: dict[str, Any]) -> None:
     ("text", "told"),
     [
         ("[[variant]\n", "line 1"),
-        ("a = " + "[" * 5000, "cannot be read"),
-        ("seed = " + "9" * 5000, "cannot be read"),
+        ("a = " + "[" * 5000, "nested too deeply"),
+        ("seed = " + "9" * 5000, "a number of thousands of digits"),
         ('[[variant]]\npolicy = "fair"\n', "line 2"),
         ("[baseline]\n\n[[variant]]\nname = 'a'\nnodes = 'x'\n", "line 5: variant 1.nodes"),
         ("[machine]\nnodes = 1000000000\nsize = 8\n[[variant]]\nnodes = 1\n", "at most 20,000"),

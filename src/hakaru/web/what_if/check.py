@@ -43,7 +43,7 @@ def checked(text: str, bounds: Bounds) -> Scenario:
     try:
         scenario = read(text)
     except ScenarioError as error:
-        raise WrongScenario(text, _listed(str(error))) from None
+        raise WrongScenario(text, error.problems) from None
     except Exception:  # a parser has corners of its own; no text may lead there
         raise WrongScenario(text, ["the text cannot be read as TOML"]) from None
     problems = _beyond(scenario, bounds)
@@ -85,12 +85,6 @@ def _part(lines: list[str], problem: str) -> tuple[int, int]:
 def _with_line(text: str, problem: str) -> str:
     line = line_of(text, problem)
     return f"line {line}: {problem}" if line and not AT_LINE.search(problem) else problem
-
-
-def _listed(message: str) -> list[str]:
-    """The problems of the parser's message, without its first and last line, which speak of the file."""
-    inner = [line.strip() for line in message.splitlines() if line.startswith("  ")]
-    return inner or [message]
 
 
 def _beyond(scenario: Scenario, bounds: Bounds) -> list[str]:
