@@ -190,6 +190,15 @@ def test_one_reservation_and_shared_nodes(workspace: Path):
     assert "depth: 1" in said and "shared nodes" in said
 
 
+def test_what_a_job_without_a_request_is_taken_to_ask_for(lake_of: Any):
+    rows = [job(1, queue="q", requested_s=None), job(2, queue="q", requested_s=99999.0)]
+    asked = ("-w", lake_of(rows).workspace, "--processors", 4)
+    said = " ".join(simulate(*asked).split())
+    assert "in one pool assumed: 1 job asks for no time" in said
+    assert said.count("the most that is asked for in its queue") == 1
+    assert "taken to know its run time" in simulate(*asked, "--no-request", "run")
+
+
 def test_one_job_is_a_job(tmp_path: Path):
     assert "1 job on 4 processors" in simulate("--from", swf_file(tmp_path, [(0, 9, 1, 9)]))
 

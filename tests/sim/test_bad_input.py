@@ -77,15 +77,39 @@ def test_what_cannot_be_known_is_left_out_and_counted() -> None:
 
 
 def test_what_is_assumed_is_counted() -> None:
-    got = workload(
+    jobs = table(
         (0, 10, 1, {"requested_s": None}), (0, 10, 1, {"requested_s": -1}), (0, 10, 1, {"requested_s": 4}),
         (0, 10.6, 1, {"requested_s": 1e15}),
     )  # fmt: skip
+    got = sim.Workload.of(jobs, "run")
     assert got.run.tolist() == [10, 10, 4, 11]
     assert got.request.tolist() == [10, 10, 4, 2**33]
     assert got.notes == {
         "ask for no time: taken to know their run time": 2,
         "ran longer than they asked: ended at what they asked for": 1,
+    }
+
+
+def test_who_asks_for_no_time_is_taken_to_ask_for_what_the_queue_allows() -> None:
+    asks = [
+        ("long", None),
+        ("long", 50),
+        ("short", None),
+        ("short", 30),
+        ("short", 20),
+        ("odd", None),
+    ]
+    asks += [(None, None), (None, 70)]
+    jobs = [(0, 10, 1, {"queue": queue, "requested_s": asked}) for queue, asked in asks]
+    jobs += [(0, 90, 1, {"queue": "short", "requested_s": None})]
+    got = sim.Workload.of(table(*jobs), walltimes={"long": 60.0})
+    # By the settings 60, by the others 30, by nobody: its own 10. Who ran longer than that is not cut.
+    assert got.request.tolist() == [60, 50, 30, 30, 20, 10, 10, 70, 90]
+    assert got.run.tolist() == [10] * 8 + [90]
+    assert got.notes == {
+        "ask for no time: taken to ask for their queue's longest walltime": 1,
+        "ask for no time: taken to ask for the most that is asked for in their queue": 2,
+        "ask for no time: taken to know their run time": 2,
     }
 
 

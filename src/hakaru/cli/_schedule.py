@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
     from hakaru.sim import Policy, Schedule
 
+ONE_OF_MANY = {
+    "^ask": "asks", "^have": "has", "^run": "runs", "^are": "is",
+    "their": "its", "they": "it", "them": "it",
+}  # fmt: skip
 ENDINGS = (".csv", ".parquet", ".json")
 # id of the metric, what it is called, and how its value is written
 SHOWN = (
@@ -62,6 +67,9 @@ def schedule_lines(
     if never := int(metrics["num_unstarted"]):
         words = "job never starts" if never == 1 else "jobs never start"
         yield f"{never:,} {words} under these rules: every wait below is of the others", "bold"
+    for note in _unasked(told):
+        for text in wrapped(note, width):
+            yield text, "dim"
     yield "", ""
     yield from table_lines(_metrics(metrics, told.unit), 1, width)
     for name in by:
@@ -77,21 +85,43 @@ def schedule_lines(
     else:
         yield "no job waits", ""
     yield "", ""
-    for note in notes(told):
+    for note in notes(told)[len(_unasked(told)) :]:
         for text in wrapped(note, width):
             yield text, "dim"
 
 
 def notes(told: Told) -> list[str]:
     """What must be said beside the numbers."""
+    from hakaru.sim.workload import UNASKED
+
     workload = told.schedule.workload
     lines = [f"left out {number:,}: {reason}" for reason, number in workload.left_out.items()]
-    lines += [f"assumed: {_jobs(number)} {note}" for note, number in workload.notes.items()]
-    return [*lines, *told.rules]
+    lines += [
+        f"assumed: {_agreeing(number, note)}"
+        for note, number in workload.notes.items()
+        if not note.startswith(UNASKED)
+    ]
+    return [*_unasked(told), *lines, *told.rules]
+
+
+def _unasked(told: Told) -> list[str]:
+    """What jobs without a request are taken to ask for: every estimate stands on it."""
+    from hakaru.sim.workload import UNASKED
+
+    found = told.schedule.workload.notes.items()
+    return [f"assumed: {_agreeing(number, n)}" for n, number in found if n.startswith(UNASKED)]
 
 
 def _jobs(number: int) -> str:
     return f"{number:,} job" + ("" if number == 1 else "s")
+
+
+def _agreeing(number: int, note: str) -> str:
+    """The jobs and what is noted of them, whose verb follows their number."""
+    if number == 1:
+        for many, one in ONE_OF_MANY.items():
+            note = re.sub(rf"{many}\b", one, note)
+    return f"{_jobs(number)} {note}"
 
 
 def as_times(table: pa.Table) -> list[Column]:

@@ -145,15 +145,28 @@ def one_cluster(session: Session, selection: Selection) -> Selection:
 
 
 def workload_of(
-    session: Session, selection: Selection, columns: Sequence[str] | None = None
+    session: Session,
+    selection: Selection,
+    columns: Sequence[str] | None = None,
+    no_request: str | None = None,
 ) -> Workload:
-    """The chosen jobs of one cluster, with more columns than are simulated where they are asked for."""
+    """The chosen jobs of one cluster, with more columns than are simulated where they are asked for.
+
+    Of a log in the Standard Workload Format, jobs without a request know their run time: there is often
+    one queue for all, and the longest request in it says little.
+    """
     from hakaru.sim import COLUMNS, ORDER, Workload
 
     listed = ", ".join(f'"{name}"' if name == "user" else name for name in columns or COLUMNS)
     table = session.ask(f"SELECT {listed} FROM jobs ORDER BY {ORDER}", selection)
-    workload = Workload.of(table)
-    rejected = _rejected(session.lake, selection.clusters[0])
+    (cluster,) = selection.clusters
+    queues = session.settings.cluster(cluster).queues
+    walltimes = {
+        name: each.max_walltime_h * 3600 for name, each in queues.items() if each.max_walltime_h
+    }
+    known = "run" if _sources(session.lake, cluster) == {"swf"} else "queue-limit"
+    workload = Workload.of(table, no_request or known, walltimes)  # type: ignore[arg-type]
+    rejected = _rejected(session.lake, cluster)
     workload = replace(workload, left_out=rejected | dict(workload.left_out))
     if not len(workload):
         why = "; ".join(f"{number:,}: {reason}" for reason, number in workload.left_out.items())

@@ -64,6 +64,12 @@ BY = ("queue", "size", "class", "month", "account", "user")
     help="How long a job is thought to run: request, perfect, or scaled:FACTOR.",
 )
 @click.option(
+    "--no-request",
+    type=click.Choice(["queue-limit", "run"]),
+    help="What a job that asks for no time is taken to ask for: its queue's walltime, else the most "
+    "that is asked for there, else its run time; or at once its run time (the default for an SWF).",
+)
+@click.option(
     "--events",
     type=click.Choice(["one-by-one", "batched"]),
     default="one-by-one",
@@ -114,6 +120,7 @@ def command(
     cluster: tuple[str, ...],
     asked: MachineOptions,
     estimates: str,
+    no_request: str | None,
     events: str,
     limits: tuple[str, ...],
     low_queues: tuple[str, ...],
@@ -132,6 +139,7 @@ def command(
     """
     from hakaru.analyses import open_session
     from hakaru.sim import POLICIES
+    from hakaru.sim.store import ALL_COLUMNS
 
     if policy_id == "list":
         emit(_policies(page_width()))
@@ -143,7 +151,7 @@ def command(
     with open_lake(data) as lake, open_session(lake) as session:
         check_clusters(session, selection.clusters)
         run = _Run(lake, session, selection, rules)
-        run.play(data, asked, keep_all=into is not None)
+        run.play(data, asked, ALL_COLUMNS if into is not None else None, no_request)
         told = run.told()
         emit(schedule_lines(told, page_width(), by, run.zone))
         if replay:
@@ -211,14 +219,19 @@ class _Run:
         self.unit = session.unit(self.cluster)
         self.log_start: int | None = None
 
-    def play(self, data: Data, asked: MachineOptions, keep_all: bool) -> None:
+    def play(
+        self,
+        data: Data,
+        asked: MachineOptions,
+        columns: Sequence[str] | None,
+        no_request: str | None,
+    ) -> None:
         from hakaru.sim import simulate
-        from hakaru.sim.store import ALL_COLUMNS
 
         header = swf_header(self.lake, data, self.cluster)
         self.log_start = int(header.start_s) if header else None
         self.machine = machine_of(self.session, self.cluster, asked, header)
-        workload = workload_of(self.session, self.selection, ALL_COLUMNS if keep_all else None)
+        workload = workload_of(self.session, self.selection, columns, no_request)
         check_models(self.machine, workload)
         load_kernel(self.rules.policy)
         self.schedule = simulate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,8 @@ ORDER = "submitted_at, length(job_id), job_id"
 LONGEST_S = 2**33  # 272 years stand for "no limit": the kernels pack a time and a job into one word
 
 Estimator = Callable[["Workload"], "Ints"]
+NoRequest = Literal["queue-limit", "run"]
+UNASKED = "ask for no time: "
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,17 @@ class Workload:
         return len(self.submit)
 
     @classmethod
-    def of(cls, table: pa.Table) -> Workload:
-        """The jobs of one cluster that ran; ordered by `ORDER`."""
+    def of(
+        cls,
+        table: pa.Table,
+        no_request: NoRequest = "queue-limit",
+        walltimes: Mapping[str, float] | None = None,
+    ) -> Workload:
+        """The jobs of one cluster that ran; ordered by `ORDER`.
+
+        A job that asks for no time is thought to take its queue's walltime (in seconds, by the queue's
+        name), else the longest request that is seen in the queue, else its run time; or always the last.
+        """
         _check(table)
         values = {
             name: _numbers(table, name)
@@ -73,7 +84,9 @@ class Workload:
         for reason, applies in reasons.items():
             left_out[reason] = int((keep & applies).sum())
             keep &= ~applies
-        return cls._kept(table, keep, submit, values, {r: n for r, n in left_out.items() if n})
+        told = {reason: number for reason, number in left_out.items() if number}
+        limits = None if no_request == "run" else walltimes or {}
+        return cls._kept(table, keep, submit, values, told, limits)
 
     @classmethod
     def _kept(
@@ -83,27 +96,25 @@ class Workload:
         submit: Any,
         values: Mapping[str, Any],
         left_out: dict[str, int],
+        walltimes: Mapping[str, float] | None,
     ) -> Workload:
         import pyarrow as pa
 
         table = table.filter(pa.array(keep))
         run = np.round(np.minimum(values["run_s"][keep], LONGEST_S)).astype(np.int64)
-        asked = values["requested_s"][keep]
-        unknown = ~(asked >= 0)
-        asked = np.minimum(np.round(np.nan_to_num(asked)), LONGEST_S)
-        request = np.where(unknown, run, asked).astype(np.int64)
+        codes, names = _codes(table)
+        queue = codes["queue"], names["queue"]
+        request, unasked = _requests(values["requested_s"][keep], run, queue, walltimes)
         longer = int((run > request).sum())
         pes, num_nodes = _sizes(values["num_pes"][keep], values["span_nodes"][keep])
-        notes = {
+        notes = unasked | {
             "are recorded with a node a processor: placed on as few nodes as hold them": int(
                 (num_nodes < np.nan_to_num(values["span_nodes"][keep])).sum()
             ),
-            "ask for no time: taken to know their run time": int(unknown.sum()),
             "ran longer than they asked: ended at what they asked for": longer,
             "run for no time at all": int((run == 0).sum()),
             "have no user: no limit of a user holds them": int(table["user"].null_count),
         }
-        codes, names = _codes(table)
         return cls(
             table,
             np.ceil(submit[keep]).astype(np.int64),  # nobody begins before submission
@@ -167,6 +178,35 @@ def _sizes(num_pes: Any, span_nodes: Any) -> tuple[Ints, Ints]:
     if len(pes) and pes.max() > 1 and (num_nodes == pes).all():
         return pes, np.ones_like(pes)
     return pes, num_nodes
+
+
+def _requests(
+    asked: Any,
+    run: Ints,
+    queue: tuple[Ints, tuple[str, ...]],
+    walltimes: Mapping[str, float] | None,
+) -> tuple[Ints, dict[str, int]]:
+    """What each job asks for, and how many of those who do not are thought to ask for what."""
+    codes, names = queue
+    unknown = ~(asked >= 0)
+    asked = np.minimum(np.round(np.nan_to_num(asked)), LONGEST_S)
+    request = np.where(unknown, run, asked).astype(np.int64)
+    # One more for jobs of no queue, which the code -1 finds at the end: nothing is known of them.
+    limit, longest = np.full(len(names) + 1, -1.0), np.full(len(names) + 1, -1.0)
+    if walltimes is not None:
+        limit[:-1] = [walltimes.get(name, -1) for name in names]
+        np.maximum.at(longest, codes[~unknown], asked[~unknown])
+        longest[-1] = -1
+    by_limit = unknown & (limit[codes] >= 0)
+    by_longest = unknown & ~by_limit & (longest[codes] >= 0)
+    thought = np.where(by_limit, limit[codes], np.where(by_longest, longest[codes], request))
+    notes = {
+        UNASKED + "taken to ask for their queue's longest walltime": by_limit,
+        UNASKED + "taken to ask for the most that is asked for in their queue": by_longest,
+        UNASKED + "taken to know their run time": unknown & ~by_limit & ~by_longest,
+    }
+    request = np.where(unknown, np.maximum(request, np.minimum(thought, LONGEST_S)), request)
+    return request.astype(np.int64), {note: int(chosen.sum()) for note, chosen in notes.items()}
 
 
 def _is_positive(text: str) -> bool:
