@@ -127,14 +127,17 @@ def test_a_click_on_a_bar_leads_to_its_jobs(page: Tab) -> None:
 
 
 @pytest.mark.parametrize(
-    ("id", "where", "num_jobs"),
+    ("id", "where", "below", "num_jobs"),
     [
-        ("arrivals-by-hour", "hour = 9", 42),
+        ("arrivals-by-hour", "hour = 9", 0, 42),
+        ("arrivals-by-hour", "hour = 9", 40, 42),  # anywhere in the hour's column
         # Wednesdays at nine: the 10th and 17th of January, the 14th of February and of March
-        ("arrivals-by-week", "weekday = 2 AND hour = 9", 7),
+        ("arrivals-by-week", "weekday = 2 AND hour = 9", 0, 7),
     ],
 )
-def test_an_hour_leads_to_its_jobs(page: Tab, id: str, where: str, num_jobs: int) -> None:
+def test_an_hour_leads_to_its_jobs(
+    page: Tab, id: str, where: str, below: int, num_jobs: int
+) -> None:
     page.open(f"/workload/{id}?cluster=c")
     chart = page.drawn(id)
     place = """(chart, at) => {
@@ -146,7 +149,7 @@ def test_an_hour_leads_to_its_jobs(page: Tab, id: str, where: str, num_jobs: int
         return drawn.convertToPixel({ seriesIndex: index }, name);
     }"""
     x, y = chart.evaluate(place, where)
-    chart.click(position={"x": x, "y": y})
+    chart.click(position={"x": x, "y": y + below})
     page.until(lambda: "/jobs?" in page.page.url, "the jobs behind the hour")
     assert parse_qs(urlsplit(page.page.url).query)["where"] == [where]
     assert page.count() == num_jobs

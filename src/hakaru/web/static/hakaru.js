@@ -77,11 +77,24 @@
       const where = event.data && event.data.where;
       if (where) location.assign(jobsAddress(element, where));
     });
+    if (drawing.kind === "mean-deviation") leadFromColumns(element, chart, drawing.option);
     chart.on("mouseover", (event) => {
       const leads = Boolean(event.data && event.data.where);
       chart.getZr().setCursorStyle(leads ? "pointer" : "default");
     });
     chart.on("axisareaselected", () => brushed(element, chart));
+  }
+
+  // The whole column of an hour or a day leads to its jobs: its point alone is hard to hit.
+  function leadFromColumns(element, chart, option) {
+    const lines = option.series.filter((series) => series.type === "line");
+    if (lines.length !== 1) return;
+    chart.getZr().on("click", (event) => {
+      const at = [event.offsetX, event.offsetY];
+      if (!chart.containPixel({ gridIndex: 0 }, at)) return;
+      const item = lines[0].data[Math.round(chart.convertFromPixel({ gridIndex: 0 }, at)[0])];
+      if (item && item.where) location.assign(jobsAddress(element, item.where));
+    });
   }
 
   // A tooltip of HTML would need style attributes, which the page's policy forbids: it is drawn.
