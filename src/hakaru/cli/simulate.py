@@ -256,7 +256,8 @@ class _Run:
         num_jobs = store(self.lake, self.schedule, name, site, label)
         click.echo(
             f"stored {num_jobs:,} simulated jobs as {name} in {self.lake.workspace}; next: "
-            f"hakaru compare {self.cluster} {name} -w {self.lake.workspace}",
+            f"hakaru show waits --cluster {name} -w {self.lake.workspace}, or store another policy's "
+            "and compare the two (from the record it also differs by the replay's error)",
             err=True,
         )
 
