@@ -129,7 +129,7 @@ class Slurm:
         return self.run("sleep 1; sacct -a -D -P -S 2024-01-01 -o JobID,State,Submit,Start,End")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def slurm(shared: Path) -> Iterator[Slurm]:
     # munged wants every folder above its socket to be root's and closed or sticky, as /tmp is; and a
     # socket's path is short. One sandbox at a time: they share the users that jobs run as.
