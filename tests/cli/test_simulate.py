@@ -22,7 +22,7 @@ SWF = "; UnixStartTime: 1000000000\n; MaxProcs: {procs}\n"
 
 
 def hakaru(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+    return CliRunner(env={"COLUMNS": "200"}).invoke(main, [str(argument) for argument in arguments])
 
 
 def simulate(*arguments: object) -> str:
