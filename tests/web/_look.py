@@ -47,6 +47,7 @@ class Tab:
         return int(self.page.locator("[data-count]").first.get_attribute("data-count"))
 
     def overflow(self) -> int:
+        self.page.wait_for_load_state("load")  # a page just come upon has no root element yet
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
     def _heard(self, message: Any) -> None:
