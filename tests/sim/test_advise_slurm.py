@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +11,7 @@ import pytest
 
 from hakaru.sim import POLICIES, Limit, Weights
 from hakaru.sim.advise import Rule, SlurmLines, slurm_lines
-from tests.sources.test_sacct_slurm import Slurm, _free_port
+from tests._slurm import Slurm, running_slurm
 
 NUM_GPUS = 4 * 8  # of the sandbox
 SIZE, AGE, FAIR_SHARE = -64_000, 5000, 9000
@@ -30,30 +28,21 @@ def lines() -> SlurmLines:
 @pytest.fixture(scope="module")
 def slurm(shared: Path, lines: SlurmLines) -> Iterator[Slurm]:
     """A sandbox with the lines in its slurm.conf, in place of those that it has."""
-    with (
-        tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as name,
-        open("/tmp/hakaru-slurm-test.lock", "w") as lock,
-    ):
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        Path(name).chmod(0o755)
-        box = Slurm(shared / "sandbox", Path(name), _free_port())
-        try:
-            box.manage("up")
-            _configure(box, lines.conf)
-            for command in lines.commands:
-                box.run(command)
-            yield box
-        finally:
-            box.manage("destroy")
+    with running_slurm(shared) as box:
+        _configure(box, lines.conf)
+        for command in lines.commands:
+            box.run(command)
+        yield box
 
 
 def _configure(box: Slurm, lines: tuple[str, ...]) -> None:
-    path = Path(box.env["SLURM_CONF"])
     new = {line.partition("=")[0] for line in lines}
     kept = [
-        _alike(line) for line in path.read_text().splitlines() if line.partition("=")[0] not in new
+        _alike(line)
+        for line in box.conf.read_text().splitlines()
+        if line.partition("=")[0] not in new
     ]
-    path.write_text("\n".join([*kept, *lines]) + "\n")
+    box.conf.write_text("\n".join([*kept, *lines]) + "\n")
     box.run("scontrol reconfigure")
 
 

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import shlex
-import socket
 import subprocess
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,6 +19,7 @@ from hakaru.schema import JOBS
 from hakaru.settings import Engine
 from hakaru.sources.ingest import Summary, ingest
 from hakaru.sources.sacct import COMMAND
+from tests._slurm import Slurm, running_slurm
 
 PARTITIONS = ("normal", "short", "middle", "long")
 COMMON = "State,ExitCode,NNodes,AllocTRES,ReqTRES,NCPUS,ReqMem"
@@ -71,96 +67,61 @@ FORMS = {
 }
 
 
-class Slurm:
-    """A cluster of the sandbox, in a folder and on ports of its own."""
+@dataclass(frozen=True)
+class Texts:
+    """The accounting of one cluster: half-way, and at rest in every form."""
 
-    def __init__(self, sandbox: Path, folder: Path, port: int) -> None:
-        self.sandbox = sandbox
-        self.env = {
-            **os.environ,
-            "SLURMBOX_DIR": str(folder / "box"),
-            "SLURMBOX_PORT": str(port),
-            "SLURM_CONF": str(folder / "box" / "etc" / "slurm.conf"),
-        }
-        self.early = folder / "early.txt"
-        self.late = {name: folder / f"{i}.txt" for i, name in enumerate(FORMS)}
-
-    def run(self, command: str) -> str:
-        done = subprocess.run(
-            ["bash", "-c", command], env=self.env, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    def manage(self, verb: str) -> None:
-        self.run(f"{shlex.quote(str(self.sandbox / 'slurm-sandbox'))} {verb}")
-
-    def work(self, notes: Path) -> None:
-        """Submit the mix, write the accounting once half-way, then stop the queues and wait."""
-        mix = subprocess.Popen(
-            [self.sandbox / "submit-mix", notes],
-            env=self.env,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        time.sleep(15)
-        self.early.write_text(self.run(FORMS["recommended"].command))
-        mix.wait(timeout=150)
-        for name in PARTITIONS:
-            self.run(f"scontrol update partitionname={name} state=down")
-        deadline = time.monotonic() + 60
-        while self._busy() and time.monotonic() < deadline:
-            time.sleep(1)
-
-    def write_forms(self) -> None:
-        """All forms of one moment: written again if a job ended meanwhile."""
-        for _ in range(5):
-            before = self._states()
-            for name, form in FORMS.items():
-                self.late[name].write_text(self.run(form.command))
-            if self._states() == before:
-                return
-        raise AssertionError("the queue does not come to rest")
-
-    def _busy(self) -> bool:
-        return bool(self.run("squeue -h -t R,CG,S -o %j").replace("timeout", "").strip())
-
-    def _states(self) -> str:
-        return self.run("sleep 1; sacct -a -D -P -S 2024-01-01 -o JobID,State,Submit,Start,End")
+    slurm: Slurm
+    early: Path
+    late: Mapping[str, Path]
 
 
 @pytest.fixture(scope="module")
-def slurm(shared: Path) -> Iterator[Slurm]:
-    # munged wants every folder above its socket to be root's and closed or sticky, as /tmp is; and a
-    # socket's path is short. One sandbox at a time: they share the users that jobs run as.
-    with (
-        tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as name,
-        open("/tmp/hakaru-slurm-test.lock", "w") as lock,
-    ):
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = Path(name)
-        folder.chmod(0o755)
-        cluster = Slurm(shared / "sandbox", folder, _free_port())
-        try:
-            cluster.manage("up")
-            cluster.work(folder / "notes")
-            cluster.write_forms()
-            yield cluster
-        finally:
-            cluster.manage("destroy")
+def texts(shared: Path) -> Iterator[Texts]:
+    with running_slurm(shared) as slurm:
+        late = {name: slurm.folder / f"{i}.txt" for i, name in enumerate(FORMS)}
+        texts = Texts(slurm, slurm.folder / "early.txt", late)
+        _work(texts)
+        _write_forms(texts)
+        yield texts
 
 
-def _free_port() -> int:
-    """The first of twenty ports that nobody listens on."""
-    for first in range(17200, 18200, 20):
-        if not any(_taken(port) for port in range(first, first + 20)):
-            return first
-    raise AssertionError("no twenty free ports in a row")
+def _work(texts: Texts) -> None:
+    """Submit the mix, write the accounting once half-way, then stop the queues and wait."""
+    slurm = texts.slurm
+    mix = subprocess.Popen(
+        [slurm.scripts / "submit-mix", slurm.folder / "notes"],
+        env=slurm.env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(15)
+    texts.early.write_text(slurm.run(FORMS["recommended"].command))
+    mix.wait(timeout=150)
+    for name in PARTITIONS:
+        slurm.run(f"scontrol update partitionname={name} state=down")
+    deadline = time.monotonic() + 60
+    while _busy(slurm) and time.monotonic() < deadline:
+        time.sleep(1)
 
 
-def _taken(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def _write_forms(texts: Texts) -> None:
+    """All forms of one moment: written again if a job ended meanwhile."""
+    for _ in range(5):
+        before = _states(texts.slurm)
+        for name, form in FORMS.items():
+            texts.late[name].write_text(texts.slurm.run(form.command))
+        if _states(texts.slurm) == before:
+            return
+    raise AssertionError("the queue does not come to rest")
+
+
+def _busy(slurm: Slurm) -> bool:
+    return bool(slurm.run("squeue -h -t R,CG,S -o %j").replace("timeout", "").strip())
+
+
+def _states(slurm: Slurm) -> str:
+    return slurm.run("sleep 1; sacct -a -D -P -S 2024-01-01 -o JobID,State,Submit,Start,End")
 
 
 def _ingest(path: Path, form: Form, workspace: Path) -> tuple[Summary, list[dict[str, Any]]]:
@@ -201,10 +162,10 @@ def _tasks(id: str) -> list[str]:
     return [f"{array[1]}_{task}" for task in tasks]
 
 
-def test_every_form_gives_the_same_jobs(slurm: Slurm, tmp_path: Path) -> None:
+def test_every_form_gives_the_same_jobs(texts: Texts, tmp_path: Path) -> None:
     tables = {}
     for i, (name, form) in enumerate(FORMS.items()):
-        summary, tables[name] = _ingest(slurm.late[name], form, tmp_path / str(i))
+        summary, tables[name] = _ingest(texts.late[name], form, tmp_path / str(i))
         assert summary.rejected_by_reason == {}, name
     first = tables["recommended"]
     assert len(first) > 190
@@ -212,9 +173,9 @@ def test_every_form_gives_the_same_jobs(slurm: Slurm, tmp_path: Path) -> None:
         assert table == first, name
 
 
-def test_jobs_states_and_gpus_are_what_sacct_says(slurm: Slurm, tmp_path: Path) -> None:
-    _, jobs = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "w")
-    told = _told(slurm)
+def test_jobs_states_and_gpus_are_what_sacct_says(texts: Texts, tmp_path: Path) -> None:
+    _, jobs = _ingest(texts.late["recommended"], FORMS["recommended"], tmp_path / "w")
+    told = _told(texts.slurm)
     assert Counter(id for id, _, _ in told) == Counter(job["job_id"] for job in jobs)
     found = Counter((job["job_id"], job["state"], job["num_gpus"]) for job in jobs)
     # the job that runs into its limit may do so between the two commands
@@ -223,18 +184,18 @@ def test_jobs_states_and_gpus_are_what_sacct_says(slurm: Slurm, tmp_path: Path) 
     assert differ <= moving
 
 
-def test_the_queue_is_what_squeue_says(slurm: Slurm, tmp_path: Path) -> None:
+def test_the_queue_is_what_squeue_says(texts: Texts, tmp_path: Path) -> None:
     """Slurm lists a job when it is first eligible: not one held, requeued, or throttled in its array."""
-    _, jobs = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "w")
-    queued = slurm.run("squeue -h -r -t PD -o '%i|%r'").splitlines()
+    _, jobs = _ingest(texts.late["recommended"], FORMS["recommended"], tmp_path / "w")
+    queued = texts.slurm.run("squeue -h -r -t PD -o '%i|%r'").splitlines()
     waiting = {row.split("|")[0] for row in queued if not re.search("JobHeld|BeginTime", row)}
     listed = {job["job_id"] for job in jobs}
     assert waiting & listed
     assert waiting & listed == {job["job_id"] for job in jobs if job["state"] == "pending"}
 
 
-def test_what_was_done_to_the_jobs_is_seen(slurm: Slurm, tmp_path: Path) -> None:
-    _, jobs = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "w")
+def test_what_was_done_to_the_jobs_is_seen(texts: Texts, tmp_path: Path) -> None:
+    _, jobs = _ingest(texts.late["recommended"], FORMS["recommended"], tmp_path / "w")
     by_name: dict[str, list[dict[str, Any]]] = {}
     for job in jobs:
         by_name.setdefault(job["name"], []).append(job)
@@ -255,18 +216,18 @@ def test_what_was_done_to_the_jobs_is_seen(slurm: Slurm, tmp_path: Path) -> None
     assert (ddp["num_gpus"], ddp["num_nodes"], len(ddp["nodes"])) == (16, 2, 2)
 
 
-def test_a_later_ingest_brings_the_earlier_rows_up_to_date(slurm: Slurm, tmp_path: Path) -> None:
-    _, late = _ingest(slurm.late["recommended"], FORMS["recommended"], tmp_path / "late")
+def test_a_later_ingest_brings_the_earlier_rows_up_to_date(texts: Texts, tmp_path: Path) -> None:
+    _, late = _ingest(texts.late["recommended"], FORMS["recommended"], tmp_path / "late")
     both = Lake.create(tmp_path / "both")
-    first = ingest(both, [slurm.early], "box")
-    second = ingest(both, [slurm.late["recommended"]], "box")
+    first = ingest(both, [texts.early], "box")
+    second = ingest(both, [texts.late["recommended"]], "box")
     assert first.upsert.num_new > 50 and second.upsert.num_updated > 5
     listed = {(job["job_id"], job["submitted_at"]) for job in late}
     stored = {(job["job_id"], job["submitted_at"]): job for job in _jobs(both)}
     assert _standing([stored[key] for key in sorted(listed)]) == _standing(late)
     # what the later text leaves out can only wait: an array's tasks that its limit holds back
     assert {job["state"] for key, job in stored.items() if key not in listed} <= {"pending"}
-    again = ingest(both, [slurm.early], "box")
+    again = ingest(both, [texts.early], "box")
     assert (again.upsert.num_new, again.upsert.num_updated) == (0, 0)
 
 

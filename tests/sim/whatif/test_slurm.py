@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +15,9 @@ from hakaru.lake import Lake
 from hakaru.sim.whatif import read
 from hakaru.sim.whatif.runners import play_all
 from hakaru.sim.whatif.variants import prepare
+from tests._slurm import running_slurm
 from tests.conftest import job, put_jobs, utc
 from tests.sim._jobs import workload
-from tests.sources.test_sacct_slurm import Slurm, _free_port
 
 TEXT = """
 [machine]
@@ -35,22 +33,9 @@ JOBS = [(at * 10, 100 + at % 7, 1 + at % 4) for at in range(60)]
 @pytest.fixture(scope="module")
 def folder(shared: Path) -> Iterator[Path]:
     """A Slurm of one node that this process talks to, and a folder that its node sees too."""
-    with (
-        tempfile.TemporaryDirectory(prefix="hk-", dir="/tmp") as name,
-        open("/tmp/hakaru-slurm-test.lock", "w") as lock,
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        fcntl.flock(lock, fcntl.LOCK_EX)  # one sandbox at a time: they share the users
-        above = Path(name)
-        above.chmod(0o755)
-        cluster = Slurm(shared / "sandbox", above, _free_port())
-        cluster.env["SLURMBOX_NODES"] = "1"
-        patch.setenv("SLURM_CONF", cluster.env["SLURM_CONF"])
-        try:
-            cluster.manage("up")
-            yield above
-        finally:
-            cluster.manage("destroy")
+    with running_slurm(shared, num_nodes=1) as slurm, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", str(slurm.conf))
+        yield slurm.folder
 
 
 def test_slurm_gives_the_schedules_that_are_played_here(folder: Path) -> None:
