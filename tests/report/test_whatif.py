@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from hakaru.report import whatif_to_html
+from hakaru.sim.site import Site
 from hakaru.sim.whatif import read, run
 from hakaru.sim.whatif.intervals import WEEK_S
 from tests.report.conftest import Browser
@@ -25,7 +26,7 @@ policy = "sjf"
 
 def test_every_figure_is_drawn(tmp_path: Path, browser: Browser) -> None:
     jobs = workload(*((week * WEEK_S + at, 50 + at, 1) for week in range(12) for at in range(60)))
-    outcome = run(read(SCENARIO), jobs, unit="cpu", num_processes=1)
+    outcome = run(read(SCENARIO), jobs, site=Site(unit="cpu"), num_processes=1)
     page = tmp_path / "whatif.html"
     page.write_text(whatif_to_html(outcome, "c"), encoding="utf-8")
     shown = browser(page, "--dump-dom")

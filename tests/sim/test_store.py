@@ -38,7 +38,7 @@ def played(lake: Lake, machine: sim.Machine) -> tuple[sim.Schedule, Site]:
     listed = ", ".join(f'"{name}"' for name in ALL_COLUMNS)
     with open_session(lake) as session:
         table = session.ask(f"SELECT {listed} FROM jobs ORDER BY {sim.ORDER}", Selection(("c",)))
-        site = Site(session.settings.cluster("c"), session.unit("c"))
+        site = Site.of(session, "c")
     return sim.simulate(sim.Workload.of(table), machine, sim.POLICIES.get("fcfs")), site
 
 
@@ -111,11 +111,11 @@ def test_a_job_that_never_begins_waits(cluster: Lake):
 
 
 def test_the_machine_that_was_simulated_is_the_capacity():
-    site = Site(Cluster(zone="UTC", gpus_per_node=8, nodes=(Capacity(4),)), "gpu")
+    site = Site("c", Cluster(zone="UTC", gpus_per_node=8, nodes=(Capacity(4),)))
     assert facts_of(site, sim.Machine.of_nodes(4, 8))["nodes"] == [{"count": 4}]
     pool = facts_of(site, sim.Machine.flat(40))
     assert (pool["nodes"], pool["gpus_per_node"]) == (1, 40)
     mixed = sim.Machine((sim.Group(2, 8), sim.Group(1, 4)))
     assert "nodes" not in facts_of(site, mixed)
-    queues = Site(Cluster(queues={"q": Queue(max_gpus=2)}), "cpu")
+    queues = Site("c", Cluster(queues={"q": Queue(max_gpus=2)}), "cpu")
     assert facts_of(queues, sim.Machine.flat(4))["queues"] == {"q": {"max_gpus": 2}}

@@ -39,6 +39,7 @@ class Told:
     objective: Objective
     constraints: Constraints
     qos: str = "normal"
+    whence: str = ""  # where the machine comes from
 
     @property
     def slurm(self) -> SlurmLines | None:
@@ -134,6 +135,7 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
     texts = [
         f"asked: the {aim} {_name(told.objective.metric)} of {told.objective.words}, "
         + (", ".join(keeps) or "nothing to be kept"),
+        f"the machine is {told.whence}",
         f"what you have: {have}",
         f"searched: {advice.num_searched:,} jobs submitted before {_moment(told):%Y-%m-%d %H:%M}, "
         f"{advice.num_trials} trials in {duration(advice.seconds)}, {advice.num_allowed} of "

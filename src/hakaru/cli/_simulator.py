@@ -6,7 +6,7 @@ import functools
 import importlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -19,14 +19,12 @@ from hakaru.errors import HakaruError, MissingExtraError
 if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
     from hakaru.lake import Lake
-    from hakaru.settings import Cluster
     from hakaru.sim import Machine, Outage, Policy, Workload
+    from hakaru.sim.site import Site, Taken
     from hakaru.sources.swf import Header
 
 F = TypeVar("F", bound=Callable[..., Any])
 SLOW_S = 3.0
-MAX_REASONS = 5
-REASON = """regexp_replace(reason, '''[^'']*''|"[^"]*"', '…', 'g')"""  # without the values that it quotes
 COMPILING = "compiling the simulator, once (about half a minute)"
 
 
@@ -147,86 +145,45 @@ def one_cluster(session: Session, selection: Selection) -> Selection:
 def workload_of(
     session: Session,
     selection: Selection,
+    site: Site,
     columns: Sequence[str] | None = None,
     no_request: str | None = None,
 ) -> Workload:
-    """The chosen jobs of one cluster, with more columns than are simulated where they are asked for.
+    """The chosen jobs of one cluster, with more columns than are simulated where they are asked for."""
+    from hakaru.sim.site import jobs_of
 
-    Of a log in the Standard Workload Format, jobs without a request know their run time: there is often
-    one queue for all, and the longest request in it says little.
-    """
-    from hakaru.sim import COLUMNS, ORDER, Workload
-
-    listed = ", ".join(f'"{name}"' if name == "user" else name for name in columns or COLUMNS)
-    table = session.ask(f"SELECT {listed} FROM jobs ORDER BY {ORDER}", selection)
-    (cluster,) = selection.clusters
-    queues = session.settings.cluster(cluster).queues
-    walltimes = {
-        name: each.max_walltime_h * 3600 for name, each in queues.items() if each.max_walltime_h
-    }
-    known = "run" if _sources(session.lake, cluster) == {"swf"} else "queue-limit"
-    workload = Workload.of(table, no_request or known, walltimes)  # type: ignore[arg-type]
-    rejected = _rejected(session.lake, cluster)
-    workload = replace(workload, left_out=rejected | dict(workload.left_out))
-    if not len(workload):
-        why = "; ".join(f"{number:,}: {reason}" for reason, number in workload.left_out.items())
-        raise HakaruError(
-            f"no job of {selection.clusters[0]} can be simulated"
-            + (f": {why}" if table.num_rows else ": none is selected")
-        )
-    return workload
+    return site.workload(jobs_of(session, selection, columns), cast(Any, no_request))
 
 
-def _rejected(lake: Lake, cluster: str) -> dict[str, int]:
-    """The records of the log that could not be read, and so are no jobs at all, by reason."""
-    from hakaru.engine.duckdb import connect, select_files
-    from hakaru.schema import REJECTS
-    from hakaru.settings import Engine
+def site_of(session: Session, data: Data, cluster: str) -> tuple[Site, Header | None]:
+    """The cluster, and the header of its log where that was given with --from and is an SWF."""
+    from hakaru.sim.site import Site
 
-    with closing(connect(Engine())) as con:
-        found = con.execute(
-            f"SELECT {REASON} AS why, count(*) FROM ({select_files(REJECTS, lake.files(REJECTS))}) "
-            "WHERE cluster = ? GROUP BY why ORDER BY count(*) DESC, why",
-            [cluster],
-        ).fetchall()
-    kept, others = found[:MAX_REASONS], sum(number for _, number in found[MAX_REASONS:])
-    told = {f"rejected when the log was read: {why}": number for why, number in kept}
-    return told | ({"rejected when the log was read, for other reasons": others} if others else {})
+    header = swf_header(session.lake, data, cluster)
+    return Site.of(session, cluster, header.max_procs if header else None), header
 
 
-def machine_of(
-    session: Session, cluster: str, asked: MachineOptions, header: Header | None = None
-) -> Machine:
+def machine_of(site: Site, asked: MachineOptions) -> Taken:
     """As asked; else as the settings or the log's header describe it."""
-    from hakaru.sim import Machine, Placement
     from hakaru.sim.notation import parse_nodes
+    from hakaru.sim.site import MachineSpec
 
-    given = {name: getattr(asked, name) for name in ("packing", "whole_nodes", "locality")}
-    placement = Placement(**{name: value for name, value in given.items() if value is not None})
-    site = session.settings.cluster(cluster)
     if asked.locality in ("preferred", "required") and asked.switch_size is None:
         raise HakaruError(
             f"--locality {asked.locality} needs to know the switches: say --switch-size N, the number of "
             "nodes under each"
         )
-    options = {"placement": placement, "switch_size": asked.switch_size}
     if asked.processors is not None:
         _refuse_with_a_pool(asked)
-        return Machine.flat(asked.processors)
-    outages = _outages(asked, site.zone)
-    if asked.nodes:
-        groups = tuple(parse_nodes(text) for text in asked.nodes)
-        return Machine(groups, **options).with_outages(outages)  # type: ignore[arg-type]
-    unit = session.unit(cluster)
-    machine = (
-        Machine.of_cluster(cluster, site, unit, **options) if _knows_size(site, unit) else None
+    same = ("processors", "packing", "whole_nodes", "locality", "switch_size")
+    said = MachineSpec(
+        **{name: getattr(asked, name) for name in same},
+        groups=tuple(parse_nodes(text) for text in asked.nodes),
+        on_nodes=bool(asked.fail or asked.drain),
     )
-    pool = _pool(session.lake, cluster, machine, header)
-    if pool and not _node_options(asked):
-        return Machine.flat(pool)
-    if machine is None:
-        machine = Machine.of_cluster(cluster, site, unit, **options)  # says what is missing
-    return machine.with_outages(outages)
+    taken = site.machine(said)
+    outages = _outages(asked, site.cluster.zone)
+    return replace(taken, machine=taken.machine.with_outages(outages)) if outages else taken
 
 
 def check_models(machine: Machine, workload: Workload) -> None:
@@ -258,19 +215,6 @@ def _outages(asked: MachineOptions, zone: str) -> list[Outage]:
     failed = [outage for text in asked.fail for outage in parse_outage(text, "down", zone)]
     drained = [outage for text in asked.drain for outage in parse_outage(text, "drain", zone)]
     return [*failed, *drained]
-
-
-def _knows_size(site: Cluster, unit: str) -> bool:
-    return bool(site.nodes and (site.gpus_per_node if unit == "gpu" else site.cpus_per_node))
-
-
-def _pool(lake: Lake, cluster: str, machine: Machine | None, header: Header | None) -> int | None:
-    """The processors of a log in the standard format, which knows no nodes; None for other logs."""
-    if _sources(lake, cluster) != {"swf"}:
-        return None
-    if header and header.max_procs:
-        return header.max_procs
-    return machine.num_pes if machine and not machine.changes else None
 
 
 def _sources(lake: Lake, cluster: str) -> set[str]:

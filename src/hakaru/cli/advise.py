@@ -24,7 +24,7 @@ from hakaru.cli._simulator import (
     machine_of,
     machine_options,
     one_cluster,
-    swf_header,
+    site_of,
     workload_of,
 )
 from hakaru.cli._table import emit, page_width
@@ -32,7 +32,6 @@ from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
-    from hakaru.lake import Lake
     from hakaru.sim.advise import Constraints, Effort, Objective
     from hakaru.sim.workload import Workload
 
@@ -190,7 +189,7 @@ def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **
     selection = make_selection(**filters, cluster=given.pop("cluster"))
     with open_lake(data) as lake, open_session(lake) as session:
         check_clusters(session, selection.clusters)
-        told: Told = _advised(lake, session, one_cluster(session, selection), data, asked, given)
+        told: Told = _advised(session, one_cluster(session, selection), data, asked, given)
     told = replace(told, qos=qos)
     emit(advice_lines(told, page_width()))
     if output is not None:
@@ -201,7 +200,7 @@ def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **
 
 
 def _advised(
-    lake: Lake, session: Session, selection: Selection, data: Data, asked: MachineOptions,
+    session: Session, selection: Selection, data: Data, asked: MachineOptions,
     given: dict[str, Any],
 ) -> Any:  # fmt: skip
     from hakaru.cli._advice import Told
@@ -217,15 +216,18 @@ def _advised(
     objective = _objective(session, selection, given)
     constraints = _constraints(given)
     parts = [part.strip() for part in given["parts"].split(",") if part.strip()]
-    machine = machine_of(session, cluster, asked, swf_header(lake, data, cluster))
-    workload = workload_of(session, selection)
+    site, _ = site_of(session, data, cluster)
+    taken = machine_of(site, asked)
+    workload = workload_of(session, selection, site)
     load_kernel(baseline.policy)
     with _progress(given["trials"], objective) as tell:
         advice = advise(
-            workload, machine, baseline, parts, objective, constraints, _effort(given),
+            workload, taken.machine, baseline, parts, objective, constraints, _effort(given),
             Options(zone=zone), tell, given["months"],
         )  # fmt: skip
-    return Told(advice, cluster, session.unit(cluster), zone, machine, objective, constraints)
+    return Told(
+        advice, cluster, site.unit, zone, taken.machine, objective, constraints, whence=taken.whence
+    )
 
 
 def _objective(session: Session, selection: Selection, given: dict[str, Any]) -> Objective:

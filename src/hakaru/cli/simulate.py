@@ -20,7 +20,7 @@ from hakaru.cli._simulator import (
     machine_of,
     machine_options,
     one_cluster,
-    swf_header,
+    site_of,
     workload_of,
 )
 from hakaru.cli._table import Column, emit, page_width, table_lines
@@ -228,10 +228,11 @@ class _Run:
     ) -> None:
         from hakaru.sim import simulate
 
-        header = swf_header(self.lake, data, self.cluster)
+        self.site, header = site_of(self.session, data, self.cluster)
         self.log_start = int(header.start_s) if header else None
-        self.machine = machine_of(self.session, self.cluster, asked, header)
-        workload = workload_of(self.session, self.selection, columns, no_request)
+        self.taken = machine_of(self.site, asked)
+        self.machine = self.taken.machine
+        workload = workload_of(self.session, self.selection, self.site, columns, no_request)
         check_models(self.machine, workload)
         load_kernel(self.rules.policy)
         self.schedule = simulate(
@@ -242,18 +243,17 @@ class _Run:
         from hakaru.sim.notation import write_machine
 
         machine = write_machine(self.machine, self.unit)
-        rules = [", ".join(self.rules.words())]
+        rules = [f"the machine is {self.taken.whence}", ", ".join(self.rules.words())]
         return Told(self.schedule, self.rules.policy, self.cluster, self.unit, machine, rules)
 
     def store(self, name: str) -> None:
-        from hakaru.sim.store import Site, store
+        from hakaru.sim.store import store
 
-        site = Site(self.session.settings.cluster(self.cluster), self.unit)
         told = self.told()
         label = ", ".join(
             [f"{self.cluster} under {told.policy.id}", told.machine, *self.rules.words()]
         )
-        num_jobs = store(self.lake, self.schedule, name, site, label)
+        num_jobs = store(self.lake, self.schedule, name, self.site, label)
         click.echo(
             f"stored {num_jobs:,} simulated jobs as {name} in {self.lake.workspace}; next: "
             f"hakaru show waits --cluster {name} -w {self.lake.workspace}, or store another policy's "

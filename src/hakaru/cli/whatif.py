@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,12 @@ import click
 from hakaru.cli._options import Data, data_options, open_lake
 from hakaru.cli._output import writing
 from hakaru.cli._selection import check_clusters, cluster_option, make_selection
-from hakaru.cli._simulator import load_kernel, one_cluster, swf_header, workload_of
+from hakaru.cli._simulator import load_kernel, one_cluster, site_of, workload_of
 from hakaru.cli._table import emit, page_width
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
     from hakaru.analyses import Session
-    from hakaru.lake import Lake
     from hakaru.sim.whatif import Outcome, Scenario
 
 EPILOG = """\b
@@ -104,7 +102,7 @@ def command(
     with open_lake(data) as lake, open_session(lake) as session:
         check_clusters(session, chosen.clusters)
         chosen = one_cluster(session, chosen)
-        outcome = _play(session, lake, data, chosen, read, where | {"slurm": slurm})
+        outcome = _play(session, data, chosen, read, where | {"slurm": slurm})
     _tell(outcome, output, chosen.clusters[0])
 
 
@@ -143,34 +141,17 @@ def _read(path: Path) -> Scenario:
 
 
 def _play(
-    session: Session, lake: Lake, data: Data, chosen: Any, scenario: Scenario, where: dict[str, Any]
+    session: Session, data: Data, chosen: Any, scenario: Scenario, where: dict[str, Any]
 ) -> Outcome:
     from hakaru.sim import POLICIES
     from hakaru.sim.whatif import run
 
-    name = chosen.clusters[0]
-    workload = workload_of(session, chosen)
+    site, _ = site_of(session, data, chosen.clusters[0])
+    workload = workload_of(session, chosen, site)
     for policy in dict.fromkeys(plan.policy for plan in scenario.plans):
         load_kernel(POLICIES.get(policy))  # compiled once, before many processes would
     with _progress(len(scenario.plans)) as tell:
-        return run(
-            _on_pool(session, lake, data, name, scenario),
-            workload,
-            session.settings.cluster(name),
-            unit=session.unit(name),
-            name=name,
-            progress=tell,
-            **where,
-        )
-
-
-def _on_pool(session: Session, lake: Lake, data: Data, name: str, scenario: Scenario) -> Scenario:
-    """With the processors that an SWF's header tells, where nobody else says how large the machine is."""
-    said, site = scenario.machine, session.settings.cluster(name)
-    header = swf_header(lake, data, name)
-    if said.nodes or said.processors or site.nodes or header is None or not header.max_procs:
-        return scenario
-    return replace(scenario, machine=replace(said, processors=header.max_procs))
+        return run(scenario, workload, site, progress=tell, **where)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +20,12 @@ from hakaru.lake import Lake
 from hakaru.schema import CLUSTERS, INGESTS, JOBS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name
+from hakaru.sim.site import Site
 from hakaru.sim.workload import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hakaru.settings import Cluster
     from hakaru.sim.machine import Machine
     from hakaru.sim.schedule import Schedule
 
@@ -35,12 +34,7 @@ SOURCE = "simulation"
 ALL_COLUMNS = (*JOBS.names, *(name for name in COLUMNS if name not in JOBS.names))
 
 
-@dataclass(frozen=True)
-class Site:
-    """What carries over from the cluster whose jobs were simulated."""
-
-    cluster: Cluster
-    unit: str
+__all__ = ["ALL_COLUMNS", "Site", "facts_of", "jobs_of", "lake_of", "node_names", "store"]
 
 
 def store(lake: Lake, schedule: Schedule, name: str, site: Site, label: str) -> int:

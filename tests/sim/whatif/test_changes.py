@@ -7,6 +7,7 @@ import pytest
 
 from hakaru.errors import HakaruError
 from hakaru.settings import Capacity, Cluster, Queue
+from hakaru.sim.site import Site
 from hakaru.sim.whatif import ScenarioError, read
 from hakaru.sim.whatif import changes as change
 from hakaru.sim.whatif.intervals import WEEK_S
@@ -21,7 +22,7 @@ SITE = Cluster(
 
 
 def prepared(text: str, *jobs: object, site: Cluster = SITE) -> list[Prepared]:
-    return prepare(read(text), workload(*(jobs or [(0, 10, 1)])), site, name="c")
+    return prepare(read(text), workload(*(jobs or [(0, 10, 1)])), Site("c", site))
 
 
 def test_accurate_requests_are_little_more_than_the_run_and_never_more_than_asked() -> None:

@@ -13,7 +13,7 @@ from hakaru import sim
 from hakaru.errors import HakaruError
 from hakaru.figures import figures_of_runs
 from hakaru.lake import Lake
-from hakaru.settings import Cluster
+from hakaru.sim.site import Site, jobs_of
 from hakaru.sim.whatif import Outcome, read, run
 from hakaru.sim.whatif.curves import busy_of, busy_up_to, capacity_up_to, waits_of
 from hakaru.sim.whatif.intervals import WEEK_S
@@ -49,7 +49,7 @@ def weekly(num_weeks: int = 12) -> Workload:
 
 @pytest.fixture(scope="module")
 def outcome() -> Outcome:
-    return run(read(POOL.format(40, 80)), weekly(), unit="cpu", num_processes=1)
+    return run(read(POOL.format(40, 80)), weekly(), site=Site(unit="cpu"), num_processes=1)
 
 
 def test_waits_worked_by_hand(outcome: Outcome) -> None:
@@ -89,7 +89,7 @@ def test_sentences_claim_only_what_is_sure(outcome: Outcome) -> None:
 
 
 def test_too_few_weeks_claim_nothing() -> None:
-    few = run(read(POOL.format(40, 80)), weekly(9), unit="cpu", num_processes=1)
+    few = run(read(POOL.format(40, 80)), weekly(9), site=Site(unit="cpu"), num_processes=1)
     assert few.variants[0].changes["mean_wait_s"].low is None
     assert few.sentences == ("twice: no change of waits as a whole can be told from “baseline”.",)
     assert "The log has 9 weeks; intervals need 10, so nothing is claimed." in few.notes
@@ -101,7 +101,10 @@ def test_the_known_error_is_told() -> None:
         jobs.table.column_names.index("wait_s"), "wait_s", [[20.0] * len(jobs)]
     )
     told = run(
-        read(POOL.format(40, 80)), replace(jobs, table=recorded), unit="cpu", num_processes=1
+        read(POOL.format(40, 80)),
+        replace(jobs, table=recorded),
+        site=Site(unit="cpu"),
+        num_processes=1,
     )
     assert "a mean wait of 20 s and the baseline gives 50 s; 100 % of the waits" in told.known_error
     # all recorded waits are the same, so that no rank can be told
@@ -151,7 +154,7 @@ def wide_and_narrow(num_weeks: int = 12) -> Workload:
     ],
 )
 def test_no_gain_is_claimed_by_dropping_those_who_lose(rule: str) -> None:
-    told = run(read(STOPS.format(rule)), wide_and_narrow(), unit="cpu", num_processes=1)
+    told = run(read(STOPS.format(rule)), wide_and_narrow(), site=Site(unit="cpu"), num_processes=1)
     (limit,) = told.variants
     assert limit.metrics["num_no_longer_run"] == 12 * 40
     assert limit.no_longer_run["queue"] == {"wes": 480}
@@ -183,7 +186,7 @@ def test_jobs_that_begin_only_in_the_variant_are_told() -> None:
     name = "free"
     limits = []
     """
-    told = run(read(text), wide_and_narrow(), unit="cpu", num_processes=1)
+    told = run(read(text), wide_and_narrow(), site=Site(unit="cpu"), num_processes=1)
     (free,) = told.variants
     assert (free.metrics["num_newly_run"], free.metrics["num_no_longer_run"]) == (480, 0)
     assert told.sentences[0] == (
@@ -194,13 +197,13 @@ def test_jobs_that_begin_only_in_the_variant_are_told() -> None:
 
 
 def test_users_left_out_to_lower_the_load_are_not_stopped_by_a_rule() -> None:
-    told = run(read(STOPS.format("load = 0.5")), weekly(12), unit="cpu", num_processes=1)
+    told = run(read(STOPS.format("load = 0.5")), weekly(12), site=Site(unit="cpu"), num_processes=1)
     assert told.variants[0].metrics["num_no_longer_run"] == 0
 
 
 def test_copies_that_grow_the_load_are_not_compared() -> None:
     text = STOPS.format("load = 1.5").replace("8", "80")
-    told = run(read(text), weekly(12), unit="cpu", num_processes=1)
+    told = run(read(text), weekly(12), site=Site(unit="cpu"), num_processes=1)
     assert told.variants[0].metrics["num_jobs"] == 12 * 80
     assert len(told.variants[0].schedule.workload) == 12 * 120  # type: ignore[union-attr]
 
@@ -212,7 +215,7 @@ def test_an_empty_log_is_refused() -> None:
 
 def test_a_machine_that_no_job_fits_is_told_and_drawn() -> None:
     jobs = workload(*((at * WEEK_S, 10, 5) for at in range(6)))
-    told = run(read(POOL.format(2, 4)), jobs, unit="cpu", num_processes=1)
+    told = run(read(POOL.format(2, 4)), jobs, site=Site(unit="cpu"), num_processes=1)
     assert told.baseline.notes == ("6 jobs left out: larger than the machine",)
     assert told.baseline.busy == ()
     assert len(figures_of_runs(told)) == 3
@@ -323,20 +326,19 @@ policy = "easy"
 
 
 @pytest.fixture(scope="module")
-def aaic(aaic_lake: Lake) -> tuple[Workload, Cluster]:
+def aaic(aaic_lake: Lake) -> tuple[Workload, Site]:
     from hakaru.analyses import Selection, open_session
 
     with open_session(aaic_lake) as session:
         chosen = Selection(clusters=("aaic",), since="2018-07-01")
-        listed = ", ".join(sim.COLUMNS)
-        table = session.ask(f"SELECT {listed} FROM jobs ORDER BY {sim.ORDER}", chosen)
-        return Workload.of(table), session.settings.cluster("aaic")
+        site = Site.of(session, "aaic")
+        return site.workload(jobs_of(session, chosen)), site
 
 
 def test_aaic_with_more_nodes_waits_less_and_with_the_same_no_less(
-    aaic: tuple[Workload, Cluster],
+    aaic: tuple[Workload, Site],
 ) -> None:
-    told = run(read(AAIC), *aaic, name="aaic", num_processes=1)
+    told = run(read(AAIC), *aaic, num_processes=1)
     more, same = told.variants
     wait = more.changes["mean_wait_s"]
     assert wait.is_sure and wait.change < 0

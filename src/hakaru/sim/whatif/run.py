@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.errors import HakaruError
+from hakaru.sim.notation import write_machine
+from hakaru.sim.site import Site
 from hakaru.sim.whatif import compare, words
 from hakaru.sim.whatif.fidelity import Fidelity
 from hakaru.sim.whatif.intervals import LEAST_WEEKS, Weeks
@@ -16,33 +18,32 @@ from hakaru.sim.whatif.scenario import Scenario
 from hakaru.sim.whatif.variants import prepare
 
 if TYPE_CHECKING:
-    from hakaru.settings import Cluster
     from hakaru.sim.workload import Workload
 
 
 def run(
     scenario: Scenario,
     workload: Workload,
-    cluster: Cluster | None = None,
+    site: Site | None = None,
     *,
-    unit: str = "gpu",
-    name: str = "the cluster",
     on: str = "local",
     num_processes: int | None = None,
     folder: Path | None = None,
     slurm: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Play it; `cluster` are the settings of the cluster called `name`.
+    """Play it; the site is whose log it is, as `Site.of` finds it.
 
     `progress(done, total, name)` is called after each run. `on` is `local` (with so many processes; 1 plays
     in this one) or `slurm`, which needs a `folder` that its nodes see and may take submitit's parameters.
     """
+    site = site or Site()
+    unit, zone = site.unit, site.cluster.zone
     if not len(workload):
         raise HakaruError("there is no job to replay; " + _left_out(workload))
-    runs = prepare(scenario, workload, cluster, unit, name)
+    runs = prepare(scenario, workload, site)
     schedules = play_all(runs, on, num_processes, folder, progress, slurm)
-    fidelity = Fidelity.of(schedules[0], scenario, cluster.zone if cluster else "UTC")
+    fidelity = Fidelity.of(schedules[0], scenario, zone)
     compared = workload.submit[fidelity.keep(workload)]
     weeks = Weeks.of(compared, scenario.seed, scenario.num_resamples)
     played = [
@@ -59,12 +60,16 @@ def run(
         variants=tuple(variants),
         sentences=tuple(words.sentences(baseline, variants, unit)),
         known_error=fidelity.error,
-        notes=(*fidelity.notes, *_notes(workload, weeks, scenario, unit)),
+        notes=(
+            *fidelity.notes,
+            f"The baseline's machine is {runs[0].whence}: {write_machine(runs[0].machine, unit)}.",
+            *_notes(workload, weeks, scenario, unit),
+        ),
         num_weeks=weeks.count,
         num_resamples=scenario.num_resamples,
         seed=scenario.seed,
         unit=unit,
-        zone=cluster.zone if cluster else "UTC",
+        zone=zone,
     )
 
 

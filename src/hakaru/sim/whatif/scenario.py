@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
 from hakaru.sim.limits import SCOPES, WHAT, Limit
 from hakaru.sim.policies import POLICIES
+from hakaru.sim.site import MachineSpec
 from hakaru.sim.whatif import _check as check
 from hakaru.sim.whatif._check import Checker, ScenarioError
 from hakaru.sim.workload import estimates_of
@@ -19,19 +20,6 @@ NO_TELEMETRY = (
     "which jobs are idle is only known from measured use of the GPUs, and this log has none (no samples "
     "are ingested yet): leave the key out"
 )
-
-
-@dataclass(frozen=True)
-class MachineSpec:
-    """What is said of the machine; what is not is the cluster's own (its settings)."""
-
-    nodes: int | None = None
-    size: int | None = None
-    processors: int | None = None
-    packing: str | None = None
-    whole_nodes: bool | None = None
-    locality: str | None = None
-    switch_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +63,7 @@ class Plan:
     weights: Mapping[str, Any] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
     nodes: int = 0  # added, or removed where negative
-    machine: MachineSpec = MachineSpec()
+    machine: MachineSpec = field(default_factory=MachineSpec)
     estimates: str = "request"
     events: str = "one-by-one"
     accurate_requests: AccurateRequests | None = None
@@ -90,7 +78,7 @@ class Plan:
 class Scenario:
     baseline: Plan
     variants: tuple[Plan, ...]
-    machine: MachineSpec = MachineSpec()
+    machine: MachineSpec = field(default_factory=MachineSpec)
     seed: int = 1
     num_resamples: int = 1000
     months: str = "trusted"  # whose jobs are compared: trusted, plausible, all
@@ -202,7 +190,7 @@ def _accurate(checker: Checker, raw: Any, where: str) -> AccurateRequests | None
 def _check_machine(checker: Checker, machine: MachineSpec, where: str) -> None:
     if machine.processors is None:
         return
-    said = [key.name for key in fields(machine) if getattr(machine, key.name) is not None]
+    said = [key for key in MACHINE if getattr(machine, key) is not None]
     more = [name for name in said if name != "processors"]
     if more:
         checker.problems.append(

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from hakaru.errors import HakaruError
-from hakaru.settings import Cluster
-from hakaru.sim.machine import Group, Machine, Outage, Placement
+from hakaru.sim.machine import Group, Machine, Outage
 from hakaru.sim.policies import POLICIES, Policy
 from hakaru.sim.run import Options
+from hakaru.sim.site import MachineSpec, Site, Taken
 from hakaru.sim.whatif import changes
 from hakaru.sim.whatif._check import Checker
-from hakaru.sim.whatif.scenario import Failure, MachineSpec, Plan, Scenario
+from hakaru.sim.whatif.scenario import MACHINE, Failure, Plan, Scenario
 from hakaru.sim.workload import Workload, estimates_of
 
 if TYPE_CHECKING:
+    from hakaru.settings import Cluster
     from hakaru.sim.limits import Limit
 
 ORIGIN = "origin"  # a column of the table: which job of the log it is, of copies too
@@ -48,7 +49,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Prepared:
-    """One run, ready to be played; `notes` say what was changed.
+    """One run, ready to be played; `notes` say what was changed, `whence` where the machine is from.
 
     `asked` says of each job of the log whether its user is there to submit it; users from `num_users` on
     are copies.
@@ -61,6 +62,7 @@ class Prepared:
     notes: tuple[str, ...]
     asked: Any
     num_users: int
+    whence: str = ""
 
     @property
     def policy(self) -> Policy:
@@ -74,32 +76,21 @@ class Prepared:
 def prepare(
     scenario: Scenario,
     workload: Workload,
-    cluster: Cluster | None = None,
-    unit: str = "gpu",
-    name: str = "the cluster",
+    site: Site | None = None,
 ) -> list[Prepared]:
     """The baseline first, then the variants; names that no job has are told all at once."""
-    cluster = cluster or Cluster()
+    site = site or Site()
     checker = Checker()
     for plan in scenario.plans:
         _check_names(checker, plan, workload)
     checker.done("the scenario")
     workload = _numbered(workload)
-    return [
-        _prepared(scenario, plan, workload, cluster, Site(name, unit)) for plan in scenario.plans
-    ]
+    return [_prepared(scenario, plan, workload, site) for plan in scenario.plans]
 
 
-@dataclass(frozen=True)
-class Site:
-    name: str
-    unit: str
-
-
-def _prepared(
-    scenario: Scenario, plan: Plan, workload: Workload, cluster: Cluster, site: Site
-) -> Prepared:
-    machine, notes = _machine(scenario.machine, plan, cluster, site)
+def _prepared(scenario: Scenario, plan: Plan, workload: Workload, site: Site) -> Prepared:
+    cluster = site.cluster
+    taken, notes = _machine(scenario, plan, site)
     loaded, note = _loaded(plan, workload, scenario.seed)
     changed, more = _jobs(plan, loaded, cluster, scenario.seed)
     asked = np.zeros(len(workload), bool)
@@ -115,7 +106,7 @@ def _prepared(
     )
     told = tuple(each for each in [*notes, note, *more] if each)
     users = len(workload.names["user"])
-    return Prepared(plan.name, changed, machine, recipe, told, asked, users)
+    return Prepared(plan.name, changed, taken.machine, recipe, told, asked, users, taken.whence)
 
 
 def _loaded(plan: Plan, workload: Workload, seed: int) -> tuple[Workload, str]:
@@ -147,26 +138,31 @@ def _jobs(
     return workload, notes
 
 
-def _machine(
-    spec: MachineSpec, plan: Plan, cluster: Cluster, site: Site
-) -> tuple[Machine, list[str]]:
-    said = _overlaid(spec, plan.machine)
-    machine = _built(said, cluster, site)
-    notes = []
+def _machine(scenario: Scenario, plan: Plan, site: Site) -> tuple[Taken, list[str]]:
+    said = _overlaid(scenario.machine, plan.machine)
+    if said.processors is None:
+        # one kind of machine for all, or a variant would differ by more than it says
+        said = replace(said, on_nodes=any(map(_speaks_of_nodes, scenario.plans)))
+    taken = _built(said, site)
+    machine, notes = taken.machine, []
     if plan.nodes:
-        before = machine.num_nodes
-        machine = _resized(machine, plan.nodes)
-        word = "added" if plan.nodes > 0 else "removed"
-        notes.append(f"{abs(plan.nodes)} nodes {word}: {machine.num_nodes} instead of {before}")
-    if plan.failures:
-        machine, note = _failing(machine, plan.failures, cluster.zone)
+        # a pool that was asked for has no nodes; one that stands for nodes knows how large they are
+        size = None if said.processors else site.size
+        machine, note = _resized(machine, plan.nodes, size)
         notes.append(note)
-    return machine, notes
+    if plan.failures:
+        machine, note = _failing(machine, plan.failures, site.cluster.zone)
+        notes.append(note)
+    return replace(taken, machine=machine), notes
+
+
+def _speaks_of_nodes(plan: Plan) -> bool:
+    return bool(plan.failures) or plan.machine.speaks_of_nodes
 
 
 def _overlaid(base: MachineSpec, top: MachineSpec) -> MachineSpec:
     """What the plan says of the machine goes before; a pool and nodes take each other's place."""
-    said = {key.name: value for key in fields(top) if (value := getattr(top, key.name)) is not None}
+    said = {key: value for key in MACHINE if (value := getattr(top, key)) is not None}
     if "processors" in said:
         base = MachineSpec()
     elif {"nodes", "size"} & set(said):
@@ -174,50 +170,50 @@ def _overlaid(base: MachineSpec, top: MachineSpec) -> MachineSpec:
     return replace(base, **said)
 
 
-def _built(spec: MachineSpec, cluster: Cluster, site: Site) -> Machine:
-    if spec.processors is not None:
-        return Machine.flat(spec.processors)
-    size = cluster.gpus_per_node if site.unit == "gpu" else cluster.cpus_per_node
-    placement = {
-        key: value
-        for key in ("packing", "whole_nodes", "locality")
-        if (value := getattr(spec, key)) is not None
-    }
-    options = {"switch_size": spec.switch_size, "placement": Placement(**placement)}
-    if spec.nodes is None:
-        sized = cluster if spec.size is None else _of_size(cluster, spec.size, site.unit)
-        try:
-            return Machine.of_cluster(site.name, sized, site.unit, **options)
-        except HakaruError as error:
-            raise HakaruError(
-                f"{error}; or in the scenario: [machine] nodes = …, size = …"
-            ) from None
-    if not (spec.size or size):
-        raise HakaruError("[machine] says nodes but not their size: add size = 8")
-    return Machine.of_nodes(spec.nodes, int(spec.size or size or 0), **options)
+def _built(said: MachineSpec, site: Site) -> Taken:
+    try:
+        return site.machine(said)
+    except HakaruError as error:
+        if said.nodes is not None:
+            raise
+        raise HakaruError(f"{error}; or in the scenario: [machine] nodes = …, size = …") from None
 
 
-def _of_size(cluster: Cluster, size: int, unit: str) -> Cluster:
-    if unit == "gpu":
-        return replace(cluster, gpus_per_node=size)
-    return replace(cluster, cpus_per_node=size)
-
-
-def _resized(machine: Machine, change: int) -> Machine:
+def _resized(machine: Machine, change: int, size: int | None) -> tuple[Machine, str]:
     """Nodes like the last ones at the end, from the beginning on; or without the first ones.
 
     The last of a machine that grew over time are those that came late, so the first are taken away.
     """
+    word = "added" if change > 0 else "removed"
     if machine.is_flat:
+        pool = _resized_pool(machine, change, size)
+        told = f"{abs(change)} nodes of {size} {word}: {pool.num_pes} instead of {machine.num_pes}"
+        return pool, told
+    *others, last = machine.groups
+    if change > 0:
+        resized = replace(machine, groups=(*others, replace(last, count=last.count + change)))
+    else:
+        resized = _without_first(machine, -change)
+    told = f"{abs(change)} nodes {word}: {resized.num_nodes} instead of {machine.num_nodes}"
+    return resized, told
+
+
+def _resized_pool(machine: Machine, change: int, size: int | None) -> Machine:
+    if not size:
         raise HakaruError(
             "nodes are added to a machine of nodes; this one is a pool: use machine = { processors = … }"
         )
-    *others, last = machine.groups
-    if change > 0:
-        return replace(machine, groups=(*others, replace(last, count=last.count + change)))
-    lost = -change
+    processors = machine.num_pes + change * size
+    if processors < 1:
+        raise HakaruError(
+            f"nodes = {change}: the pool has only {machine.num_pes // size} nodes of {size}"
+        )
+    return Machine.flat(processors)
+
+
+def _without_first(machine: Machine, lost: int) -> Machine:
     if lost >= machine.num_nodes:
-        raise HakaruError(f"nodes = {change}: the machine has only {machine.num_nodes} nodes")
+        raise HakaruError(f"nodes = {-lost}: the machine has only {machine.num_nodes} nodes")
     return replace(
         machine,
         groups=tuple(_fewer(machine.groups, lost)),

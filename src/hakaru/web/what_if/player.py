@@ -12,10 +12,10 @@ import pickle
 import resource
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -25,12 +25,10 @@ from hakaru.errors import HakaruError
 from hakaru.sim import whatif
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.schedule import Schedule
+from hakaru.sim.site import Site
 from hakaru.sim.whatif.curves import busy_of
 from hakaru.sim.whatif.variants import ORIGIN
 from hakaru.sim.workload import Workload
-
-if TYPE_CHECKING:
-    from hakaru.settings import Cluster
 
 JOBS, SCENARIO, SITE, OUTCOME, NAMES = (
     "jobs.arrow", "scenario.toml", "site.pickle", "outcome.json", "names.arrow",
@@ -39,15 +37,6 @@ ROW = np.dtype(
     [("job", "i4"), ("start", "i8"), ("end", "i8"), ("num_nodes", "i4"), ("offset", "i8")]
 )
 DAY_S = 86400
-
-
-@dataclass(frozen=True)
-class Site:
-    """Whose jobs they are."""
-
-    name: str
-    cluster: Cluster
-    unit: str
 
 
 def main(folder: Path, memory_bytes: int) -> int:
@@ -66,7 +55,7 @@ def _play(folder: Path) -> None:
     _tell(doing="reading the jobs")
     site: Site = pickle.loads((folder / SITE).read_bytes())
     with pa.memory_map(str(folder / JOBS)) as source:
-        workload = Workload.of(pa.ipc.open_file(source).read_all())
+        workload = site.workload(pa.ipc.open_file(source).read_all())
         scenario = whatif.read((folder / SCENARIO).read_text(encoding="utf-8"))
         _tell(doing=f"playing {scenario.baseline.name} (the first time, compiling)")
         names = [plan.name for plan in scenario.plans]
@@ -74,10 +63,7 @@ def _play(folder: Path) -> None:
         def progress(done: int, total: int, name: str) -> None:
             _tell(num_done=done, doing=f"playing {names[done]}" if done < total else "comparing")
 
-        outcome = whatif.run(
-            scenario, workload, site.cluster, unit=site.unit, name=site.name,
-            num_processes=1, progress=progress,
-        )  # fmt: skip
+        outcome = whatif.run(scenario, workload, site, num_processes=1, progress=progress)
         _write(folder, outcome, workload)
 
 

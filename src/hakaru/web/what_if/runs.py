@@ -29,7 +29,9 @@ from hakaru.web.what_if.bounds import Bounds
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Prepare = Callable[[Path], player.Site]
+    from hakaru.sim.site import Site
+
+    Prepare = Callable[[Path], Site]
 
 log = logging.getLogger("hakaru.web")
 OVER = ("done", "failed", "cancelled")

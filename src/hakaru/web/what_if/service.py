@@ -6,24 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hakaru.sim import COLUMNS, ORDER, POLICIES
+from hakaru.sim import POLICIES
+from hakaru.sim.site import Site, jobs_of
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
 from hakaru.web.models import Drawing
 from hakaru.web.problems import Refused, Unknown, WebError
 from hakaru.web.readers import Readers
-from hakaru.web.service._clusters import about, chosen
+from hakaru.web.service._clusters import chosen
 from hakaru.web.what_if import check, figures, models, player
 from hakaru.web.what_if.nodes import nodes_of_day
 from hakaru.web.what_if.runs import Run, Runs
 
 if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
-
-SQL = (
-    f"SELECT {', '.join(f'{chr(34)}{name}{chr(34)}' if name == 'user' else name for name in COLUMNS)} "
-    f"FROM jobs ORDER BY {ORDER}"
-)
 
 
 class Desk:
@@ -70,7 +66,7 @@ class Desk:
                 "Choose a shorter period, or fewer variants; `hakaru whatif` has no such limit.",
             )
 
-        def prepare(folder: Path) -> player.Site:
+        def prepare(folder: Path) -> Site:
             return self._fetch(selection, folder)
 
         names = [plan.name for plan in scenario.plans]
@@ -114,20 +110,19 @@ class Desk:
         period = Filters(since=wanted.since, until=wanted.until)
         return replace(period.selection(), clusters=names)
 
-    def _fetch(self, selection: Selection, folder: Path) -> player.Site:
-        """The jobs, written as a file that the player maps."""
+    def _fetch(self, selection: Selection, folder: Path) -> Site:
+        """Whose jobs they are, and the jobs written as a file that the player maps."""
         import pyarrow as pa
 
-        def write(session: Session) -> int:
-            table = session.ask(SQL, selection)
+        (name,) = selection.clusters
+
+        def write(session: Session) -> Site:
+            table = jobs_of(session, selection)
             with pa.ipc.new_file(str(folder / player.JOBS), table.schema) as sink:
                 sink.write_table(table)
-            return int(table.num_rows)
+            return Site.of(session, name)
 
-        self.readers.ask(("what-if", str(folder)), write)
-        (name,) = selection.clusters
-        cluster = self.readers.settings.cluster(name)
-        return player.Site(name, cluster, about(self.readers).units[name])
+        return self.readers.ask(("what-if", str(folder)), write)
 
     def _done(self, id: str) -> tuple[Run, models.Outcome]:
         run = self.runs.find(id)

@@ -1,0 +1,188 @@
+"""Whose log is replayed, and so its jobs and its machine: one way to both, for every verb and the web."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hakaru.errors import HakaruError
+from hakaru.settings import Cluster, Settings
+from hakaru.sim.machine import Group, Machine, Placement
+from hakaru.sim.workload import COLUMNS, ORDER, NoRequest, Workload
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hakaru.lake import Lake
+
+MAX_REASONS = 5
+ASKED, SETTINGS, HEADER = (
+    "as it was asked for",
+    "as hakaru.toml or the log says",
+    "as the log's header says",
+)
+REASON = """regexp_replace(reason, '''[^'']*''|"[^"]*"', '…', 'g')"""  # without the values that it quotes
+
+
+class Session(Protocol):
+    """What is asked of a session of the analyses."""
+
+    lake: Lake
+    settings: Settings
+
+    def ask(self, sql: str, selection: Any) -> pa.Table: ...
+
+    def unit(self, cluster: str) -> str: ...
+
+
+@dataclass(frozen=True)
+class MachineSpec:
+    """What is said of the machine; what is not is the cluster's own.
+
+    `groups` are nodes of several kinds, `nodes` of `size` are of one. `on_nodes` asks for nodes even where
+    the log knows none.
+    """
+
+    nodes: int | None = None
+    size: int | None = None
+    processors: int | None = None
+    packing: str | None = None
+    whole_nodes: bool | None = None
+    locality: str | None = None
+    switch_size: int | None = None
+    groups: tuple[Group, ...] = ()
+    on_nodes: bool = False
+
+    @property
+    def speaks_of_nodes(self) -> bool:
+        said = [getattr(self, each.name) for each in fields(self) if each.name != "processors"]
+        return any(value not in (None, (), False) for value in said) or self.whole_nodes is False
+
+    @property
+    def options(self) -> dict[str, Any]:
+        names = ("packing", "whole_nodes", "locality")
+        said = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return {"switch_size": self.switch_size, "placement": Placement(**said)}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A machine, and where it comes from."""
+
+    machine: Machine
+    whence: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster as the lake and the settings know it; plain data, for another process too.
+
+    `processors` are those of a log's header, `rejected` the records that could not be read, by reason.
+    """
+
+    name: str = "the cluster"
+    cluster: Cluster = field(default_factory=Cluster)
+    unit: str = "gpu"
+    is_swf: bool = False
+    processors: int | None = None
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, session: Session, name: str, processors: int | None = None) -> Site:
+        sources = {row["source"] for row in session.lake.ingests() if row["cluster"] == name}
+        return cls(
+            name,
+            session.settings.cluster(name),
+            session.unit(name),
+            sources == {"swf"},
+            processors,
+            _rejected(session.lake, name),
+        )
+
+    @property
+    def size(self) -> int | None:
+        """GPUs (or CPUs) in a node, where the settings say."""
+        return self.cluster.gpus_per_node if self.unit == "gpu" else self.cluster.cpus_per_node
+
+    def workload(self, jobs: pa.Table, no_request: NoRequest | None = None) -> Workload:
+        """The jobs that can be simulated.
+
+        Of a log in the Standard Workload Format, jobs without a request know their run time: there is often
+        one queue for all, and the longest request in it says little.
+        """
+        queues = self.cluster.queues.items()
+        walltimes = {
+            name: each.max_walltime_h * 3600 for name, each in queues if each.max_walltime_h
+        }
+        known: NoRequest = "run" if self.is_swf else "queue-limit"
+        workload = Workload.of(jobs, no_request or known, walltimes)
+        workload = replace(workload, left_out=dict(self.rejected) | dict(workload.left_out))
+        if not len(workload):
+            why = "; ".join(f"{number:,}: {reason}" for reason, number in workload.left_out.items())
+            raise HakaruError(
+                f"no job of {self.name} can be simulated"
+                + (f": {why}" if jobs.num_rows else ": none is selected")
+            )
+        return workload
+
+    def machine(self, said: MachineSpec | None = None) -> Taken:
+        """What is said; else what the settings know, or a log's header.
+
+        A log in the Standard Workload Format knows no nodes: it runs on one pool, unless nodes are spoken of.
+        """
+        said = said or MachineSpec()
+        if said.processors is not None:
+            return Taken(Machine.flat(said.processors), ASKED)
+        if said.groups:
+            return Taken(Machine(said.groups, **said.options), ASKED)
+        if said.nodes is not None:
+            return Taken(Machine.of_nodes(said.nodes, self._size(said), **said.options), ASKED)
+        return self._pool(said) or Taken(self._own(said), SETTINGS)
+
+    def _size(self, said: MachineSpec) -> int:
+        size = said.size or self.size
+        if not size:
+            raise HakaruError("[machine] says nodes but not their size: add size = 8")
+        return size
+
+    def _own(self, said: MachineSpec) -> Machine:
+        """As the settings describe it, with another size of the nodes where one is said."""
+        size: dict[str, Any] = {f"{self.unit}s_per_node": said.size} if said.size else {}
+        cluster = replace(self.cluster, **size)
+        return Machine.of_cluster(self.name, cluster, self.unit, **said.options)
+
+    def _pool(self, said: MachineSpec) -> Taken | None:
+        if not self.is_swf or said.speaks_of_nodes:
+            return None
+        if self.cluster.nodes and self.size:
+            known = self._own(said)
+            pool = None if known.changes else known.num_pes
+            return Taken(Machine.flat(pool), SETTINGS) if pool else None
+        if self.processors:
+            return Taken(Machine.flat(self.processors), HEADER)
+        return None
+
+
+def jobs_of(session: Session, selection: Any, columns: Sequence[str] | None = None) -> pa.Table:
+    """The chosen jobs of one cluster, with more columns than are simulated where they are asked for."""
+    listed = ", ".join(f'"{name}"' if name == "user" else name for name in columns or COLUMNS)
+    return session.ask(f"SELECT {listed} FROM jobs ORDER BY {ORDER}", selection)
+
+
+def _rejected(lake: Lake, cluster: str) -> dict[str, int]:
+    """The records of the log that could not be read, and so are no jobs at all, by reason."""
+    from hakaru.engine.duckdb import connect, select_files
+    from hakaru.schema import REJECTS
+    from hakaru.settings import Engine
+
+    with closing(connect(Engine())) as con:
+        found = con.execute(
+            f"SELECT {REASON} AS why, count(*) FROM ({select_files(REJECTS, lake.files(REJECTS))}) "
+            "WHERE cluster = ? GROUP BY why ORDER BY count(*) DESC, why",
+            [cluster],
+        ).fetchall()
+    kept, others = found[:MAX_REASONS], sum(number for _, number in found[MAX_REASONS:])
+    told = {f"rejected when the log was read: {why}": number for why, number in kept}
+    return told | ({"rejected when the log was read, for other reasons": others} if others else {})

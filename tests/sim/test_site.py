@@ -1,0 +1,188 @@
+"""One way to a machine and a workload: every verb and the web replay a log alike."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hakaru import sim
+from hakaru.analyses import Selection, open_session
+from hakaru.cli import main
+from hakaru.errors import HakaruError
+from hakaru.lake import Lake
+from hakaru.settings import Capacity, Cluster, Queue
+from hakaru.sim.site import MachineSpec, Site, jobs_of
+from hakaru.sources import ingest
+from hakaru.web.app import create_app
+from tests.conftest import job, put_jobs, utc
+from tests.sim._jobs import table
+from tests.web.conftest import running
+
+SCENARIO = 'months = "all"\n[[variant]]\nname = "in order"\npolicy = "fcfs"\n'
+
+
+@pytest.fixture(scope="module")
+def kth(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    lake = Lake.create(tmp_path_factory.mktemp("kth"))
+    ingest(lake, [shared / "data" / "schedules" / "kth-100.swf.gz"], "kth")
+    return lake
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Jobs without a request in a queue whose walltime the settings know, on two nodes of two."""
+    first = utc("2018-01-01T00:00:00")
+    rows = [
+        job(
+            n,
+            num_gpus=1 + n % 3,
+            requested_s=None if n % 2 else 4000.0,
+            submitted_at=first + timedelta(minutes=7 * n),
+            run_s=600.0 + 311 * (n % 7),
+        )
+        for n in range(200)
+    ]
+    queues = {"normal": {"max_walltime_h": 12}}
+    facts = {"gpus_per_node": 2, "nodes": 2, "queues": queues}
+    return put_jobs(Lake.create(tmp_path_factory.mktemp("made")), rows, json.dumps(facts))
+
+
+def simulated(lake: Lake, output: Path) -> float:
+    done = CliRunner().invoke(main, ["simulate", "-w", str(lake.workspace), "-o", str(output)])
+    assert done.exit_code == 0, done.output
+    return float(json.loads(output.read_text())["metrics"]["mean_wait_s"])
+
+
+def whatif(lake: Lake, folder: Path) -> float:
+    (folder / "s.toml").write_text(SCENARIO)
+    arguments = ["whatif", folder / "s.toml", "-w", lake.workspace, "-o", folder / "w.json"]
+    done = CliRunner().invoke(main, [*map(str, arguments), "--jobs", "1"])
+    assert done.exit_code == 0, done.output
+    return float(json.loads((folder / "w.json").read_text())["baseline"]["metrics"]["mean_wait_s"])
+
+
+def in_the_web(lake: Lake, cluster: str) -> float:
+    with running(create_app(lake)) as server, server.client() as client:
+        wanted = {"cluster": cluster, "scenario": SCENARIO}
+        id = client.post("/api/v1/what-if", json=wanted).json()["id"]
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            found = client.get(f"/api/v1/what-if/{id}").json()
+            if found["state"] not in ("queued", "running"):
+                assert found["state"] == "done", found
+                return float(found["outcome"]["baseline"]["metrics"]["mean_wait_s"])
+            time.sleep(0.1)
+    raise AssertionError("the run does not end")
+
+
+@pytest.mark.parametrize("name", ["kth", "c"])
+def test_a_log_is_replayed_alike_everywhere(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    lake: Lake = request.getfixturevalue("kth" if name == "kth" else "made")
+    waits = {simulated(lake, tmp_path / "s.json"), whatif(lake, tmp_path), in_the_web(lake, name)}
+    assert len(waits) == 1
+    assert min(waits) > 0
+
+
+def test_advice_is_measured_from_the_same_replay(made: Lake, tmp_path: Path) -> None:
+    output = tmp_path / "advice.json"
+    arguments = ["advise", "-w", made.workspace, "--trials", "1", "--months", "all", "-o", output]
+    done = CliRunner().invoke(main, [*map(str, arguments), "--search", "limits"])
+    assert done.exit_code == 0, done.output
+    with open_session(made) as session:
+        site = Site.of(session, "c")
+        workload = site.workload(jobs_of(session, Selection(clusters=("c",))))
+    schedule = sim.simulate(workload, site.machine().machine, sim.POLICIES.get("easy"))
+    replay = json.loads(output.read_text())["replay"]["differences"][0]
+    assert replay["simulated_mean_s"] == pytest.approx(schedule.wait.mean())
+    assert "the machine is as hakaru.toml or the log says" in done.output
+
+
+def test_a_bare_log_and_an_ingested_one_are_alike(kth: Lake, shared: Path, tmp_path: Path) -> None:
+    log = shared / "data" / "schedules" / "kth-100.swf.gz"
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    arguments = ["whatif", tmp_path / "s.toml", "--from", log, "-o", tmp_path / "f.json"]
+    done = CliRunner().invoke(main, [*map(str, arguments), "--jobs", "1"])
+    assert done.exit_code == 0, done.output
+    held = json.loads((tmp_path / "f.json").read_text())
+    assert held["baseline"]["metrics"]["mean_wait_s"] == whatif(kth, tmp_path)
+    said = "The baseline's machine is as hakaru.toml or the log says: 100 processors in one pool."
+    assert said in held["notes"]
+
+
+SWF = Site("s", Cluster(cpus_per_node=2, nodes=(Capacity(4),)), "cpu", is_swf=True, processors=9)
+
+
+@pytest.mark.parametrize(
+    ("site", "said", "machine", "whence"),
+    [
+        (SWF, MachineSpec(), sim.Machine.flat(8), "hakaru.toml"),
+        (SWF, MachineSpec(processors=3), sim.Machine.flat(3), "asked for"),
+        (SWF, MachineSpec(on_nodes=True), sim.Machine.of_nodes(4, 2), "hakaru.toml"),
+        (SWF, MachineSpec(size=4), sim.Machine.of_nodes(4, 4), "hakaru.toml"),
+        (SWF, MachineSpec(nodes=3), sim.Machine.of_nodes(3, 2), "asked for"),
+        (SWF, MachineSpec(nodes=3, size=5), sim.Machine.of_nodes(3, 5), "asked for"),
+        (Site("s", is_swf=True, processors=9), MachineSpec(), sim.Machine.flat(9), "log's header"),
+        (SWF, MachineSpec(groups=(sim.Group(1, 7),)), sim.Machine.of_nodes(1, 7), "asked for"),
+    ],
+)
+def test_what_is_said_goes_before_what_is_known(
+    site: Site, said: MachineSpec, machine: sim.Machine, whence: str
+) -> None:
+    taken = site.machine(said)
+    assert taken.machine == machine
+    assert whence in taken.whence
+
+
+def test_an_unknown_size_says_what_to_set() -> None:
+    with pytest.raises(
+        HakaruError, match=re.escape("clusters.s.nodes and clusters.s.cpus_per_node")
+    ):
+        Site("s", unit="cpu", processors=9).machine()  # no SWF: its jobs have nodes
+    with pytest.raises(HakaruError, match="says nodes but not their size"):
+        Site("s").machine(MachineSpec(nodes=3))
+
+
+def test_a_job_without_a_request_asks_for_what_its_queue_allows_but_not_in_an_swf() -> None:
+    jobs = table((0, 100, 1, {"requested_s": None}))
+    cluster = Cluster(queues={"normal": Queue(max_walltime_h=2)})
+    assert Site("s", cluster).workload(jobs).request.tolist() == [7200]
+    assert Site("s", cluster, is_swf=True).workload(jobs).request.tolist() == [100]
+    assert Site("s", cluster, is_swf=True).workload(jobs, "queue-limit").request.tolist() == [7200]
+
+
+def test_nothing_to_simulate_says_why() -> None:
+    site = Site("s", rejected={"rejected when the log was read: no digits": 3})
+    with pytest.raises(
+        HakaruError, match=r"no job of s can be simulated: 3: rejected .*; 1: no run"
+    ):
+        site.workload(table((0, None, 1)))
+    with pytest.raises(HakaruError, match="none is selected"):
+        site.workload(table())
+
+
+def test_a_variant_that_speaks_of_nodes_brings_the_baseline_along() -> None:
+    """Else it would differ by the kind of machine too; more nodes are more of the pool."""
+    from hakaru.sim.whatif import read
+    from hakaru.sim.whatif.variants import prepare
+
+    jobs = SWF.workload(table((0, 100, 1)))
+    pools = prepare(read("[[variant]]\nnodes = +2\n[[variant]]\nnodes = -3\n"), jobs, SWF)
+    assert [each.machine for each in pools] == [sim.Machine.flat(n) for n in (8, 12, 2)]
+    assert pools[1].notes == ("2 nodes of 2 added: 12 instead of 8",)
+    failing = "[[variant]]\nfailures = [{ at = 1970-01-02T09:00:00 }]\n[[variant]]\nnodes = +2\n"
+    nodes = prepare(read(failing), jobs, SWF)
+    assert [(each.machine.is_flat, each.machine.num_nodes) for each in nodes] == [
+        (False, 4),
+        (False, 4),
+        (False, 6),
+    ]
+    with pytest.raises(HakaruError, match="the pool has only 4 nodes of 2"):
+        prepare(read("[[variant]]\nnodes = -4\n"), jobs, SWF)
