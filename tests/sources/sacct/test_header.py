@@ -1,0 +1,85 @@
+"""The header of `sacct` text: any delimiter, any order, and what is missing from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hakaru.errors import SourceError
+from hakaru.sources._base import detect
+from hakaru.sources.sacct import COMMAND, Sacct
+from tests.sources.sacct._text import FIELDS, line, one, read, read_lines
+
+
+@pytest.mark.parametrize("delimiter", ["|", "\x1f", "\t", ";", "||", "SEP", "^", "~~"])
+@pytest.mark.parametrize("end", [False, True], ids=["-P", "-p"])
+def test_any_delimiter_with_or_without_one_at_the_end(
+    tmp_path: Path, delimiter: str, end: bool
+) -> None:
+    text = line(delimiter=delimiter)
+    rows = read_lines(tmp_path, text, delimiter=delimiter, end=delimiter if end else "")
+    assert [{**row, "_text": ""} for row in rows] == [{**one(tmp_path), "_text": ""}]
+    assert detect(tmp_path / "sacct.txt").id == "sacct"
+
+
+def test_any_order_of_fields(tmp_path: Path) -> None:
+    fields = tuple(reversed(FIELDS))
+    (row,) = read_lines(tmp_path, line(fields), fields=fields)
+    assert {**row, "_text": ""} == {**one(tmp_path), "_text": ""}
+
+
+def test_fields_that_are_not_there_are_null(tmp_path: Path) -> None:
+    fields = ("JobIDRaw", "State", "Submit")
+    (row,) = read_lines(tmp_path, "7|COMPLETED|1514764800", fields=fields)
+    known = {name for name, value in row.items() if value is not None}
+    assert known == {"_line", "_text", "job_id", "state", "submitted_at"}
+
+
+def test_a_field_of_a_later_slurm_is_passed_over(tmp_path: Path) -> None:
+    fields = ("JobID", "Sparkle", "State", "Submit", "JobName")
+    (row,) = read_lines(tmp_path, "7|x|FAILED|1514764800|a", fields=fields)
+    assert (row["_reason"], row["state"], row["name"]) == (None, "failed", "a")
+
+
+def test_a_missing_field_is_named_with_the_command_that_has_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as caught:
+        read_lines(tmp_path, "7|FAILED|ann", fields=("JobID", "State", "User"))
+    assert "the header lacks Submit; it has JobID, State, User" in str(caught.value)
+    assert COMMAND in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [line() + "\n", "    JobID    JobName      State\n", "a,b,c\n"])
+def test_no_header_is_not_recognised_and_says_what_to_do(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "sacct.txt"
+    path.write_text(text)
+    assert not Sacct.recognises(path, text)
+    with pytest.raises(SourceError, match="Remove -n"):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("header", "recognised"),
+    [
+        ("JobID|State|Submit", True),
+        ("Submit;JobIDRaw", True),
+        ("JobID|User", False),
+        ("State", False),
+        ("id,user,group,queue,nodes,gpus", False),
+    ],
+)
+def test_recognised_by_two_of_id_state_and_submit(header: str, recognised: bool) -> None:
+    assert Sacct.recognises(Path("x"), header + "\n1|2|3\n") is recognised
+
+
+def test_a_repeated_header_is_no_record(tmp_path: Path) -> None:
+    rows = read_lines(tmp_path, line(), "|".join(FIELDS), line(JobID="8"))
+    assert [(row["job_id"], row["_reason"]) for row in rows] == [("7", None), ("8", None)]
+
+
+def test_two_clusters_in_one_file_are_refused(tmp_path: Path) -> None:
+    fields = ("Cluster", "JobID", "State", "Submit")
+    rows = ("east|7|FAILED|1514764800", "west|7|FAILED|1514764800")
+    with pytest.raises(SourceError, match=r"jobs of 2 clusters \(east, west\)"):
+        read_lines(tmp_path, *rows, fields=fields)
+    assert len(read_lines(tmp_path, rows[0], fields=fields)) == 1

@@ -1,0 +1,139 @@
+"""From lines to records: ids, steps, arrays, and names that hold delimiters and newlines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hakaru.engine.duckdb import connect
+from hakaru.lake import Lake
+from hakaru.schema import JOBS
+from hakaru.settings import Engine
+from hakaru.sources.ingest import ingest
+from tests.sources.sacct._text import CAPTURED, FIELDS, PENDING, line, one, read, read_lines
+
+
+def test_steps_are_neither_jobs_nor_rejects(tmp_path: Path) -> None:
+    ids = ("7", "7.batch", "7.extern", "7.0", "8_4", "8_4.batch", "9+1", "9+1.0")
+    rows = read_lines(tmp_path, *(line(JobID=id) for id in ids))
+    found = [(row["job_id"], row["array_id"], row["_reason"]) for row in rows]
+    assert found == [("7", None, None), ("8_4", "8", None), ("9+1", None, None)]
+
+
+@pytest.mark.parametrize(
+    ("id", "tasks"),
+    [
+        ("5_[1-3,7%2]", ["5_1", "5_2", "5_3", "5_7"]),
+        ("5_[0-40:10]", ["5_0", "5_10", "5_20", "5_30", "5_40"]),
+        ("5_[9]", ["5_9"]),
+        ("5_[0-5:2,9-10%1]", ["5_0", "5_2", "5_4", "5_9", "5_10"]),
+    ],
+)
+def test_a_pending_array_is_one_row_a_task(tmp_path: Path, id: str, tasks: list[str]) -> None:
+    rows = read_lines(tmp_path, line(JobID=id, **PENDING))
+    assert sorted(row["job_id"] for row in rows) == sorted(tasks)
+    assert {(row["array_id"], row["state"], row["num_gpus"]) for row in rows} == {
+        ("5", "pending", 2)
+    }
+
+
+def test_a_task_that_ran_replaces_its_pending_row(lake: Lake, tmp_path: Path) -> None:
+    early, late = tmp_path / "early", tmp_path / "late"
+    header = "|".join(FIELDS)
+    early.write_text(f"{header}\n{line(JobID='5_[1-3%2]', **PENDING)}\n")
+    late.write_text(f"{header}\n{line(JobID='5_[3]', **PENDING)}\n{line(JobID='5_1')}\n")
+    for path in (early, late, early):
+        ingest(lake, [path], "c")
+    con = connect(Engine())
+    states = {row["job_id"]: row["state"] for row in lake.read(con, JOBS).to_pylist()}
+    assert states == {"5_1": "completed", "5_2": "pending", "5_3": "pending"}
+
+
+@pytest.mark.parametrize(
+    ("id", "reason"),
+    [
+        ("5_[1,3,7...%4]", "SLURM_BITSTR_LEN=0"),
+        ("5_[3-1]", "JobID is not a job"),
+        ("5_[]", "JobID is not a job"),
+        ("5_[a]", "JobID is not a job"),
+        ("5_x", "JobID is not a job"),
+        ("", "JobID is missing"),
+    ],
+)
+def test_an_id_that_cannot_be_read_is_rejected(tmp_path: Path, id: str, reason: str) -> None:
+    row = one(tmp_path, JobID=id)
+    assert reason in row["_reason"] and row["_line"] == 2
+
+
+# ---- free text
+
+
+def test_names_with_delimiters_and_newlines_where_the_name_is_last(tmp_path: Path) -> None:
+    names = ["a|b c", "line1\nline2", "x\n\ny|z", "学習-é", "||", "plain"]
+    texts = [line(JobID=str(i), JobName=name) for i, name in enumerate(names, 1)]
+    rows = read_lines(tmp_path, *texts)
+    assert [(row["job_id"], row["name"], row["_reason"]) for row in rows] == [
+        (str(i), name, None) for i, name in enumerate(names, 1)
+    ]
+    assert [row["_line"] for row in rows] == [2, 3, 5, 8, 9, 10]
+
+
+@pytest.mark.parametrize("at", [0, 1, 5, 19], ids=["first", "second", "sixth", "last"])
+@pytest.mark.parametrize("end", ["", "|"], ids=["-P", "-p"])
+def test_names_with_delimiters_and_newlines_anywhere(tmp_path: Path, at: int, end: str) -> None:
+    others = [name for name in FIELDS if name != "JobName"]
+    fields = (*others[:at], "JobName", *others[at:])
+    names = ["a|b c", "line1\nline2", "plain", "u\nv\nw", "d|\ne"]
+    texts = [line(fields, JobID=str(i), JobName=name) for i, name in enumerate(names, 1)]
+    rows = read_lines(tmp_path, *texts, fields=fields, end=end)
+    assert [row["_reason"] for row in rows] == [None] * 5
+    assert [row["name"] for row in rows] == names
+    assert [row["run_s"] for row in rows] == [3600.0] * 5
+
+
+def test_extra_delimiters_go_to_the_only_text_that_can_hold_them(tmp_path: Path) -> None:
+    fields = ("JobID", "JobName", "State", "Submit", "Comment", "End")
+    good = "7|train|FAILED|1514764800|a|b|1514768410"
+    name = "8|tr|ain|FAILED|1514764800|a|1514768410"
+    both = "9|tr|ain|FAILED|1514764800|a|b|1514768410"
+    rows = read_lines(tmp_path, good, name, both, fields=fields)
+    assert [row["name"] for row in rows[:2]] == ["train", "tr|ain"]
+    assert [row["_reason"] for row in rows[:2]] == [None, None]
+    assert "expected 6 fields, found 8" in rows[2]["_reason"]
+
+
+def test_a_damaged_record_does_not_end_in_a_job_name(tmp_path: Path) -> None:
+    whole, lost_id, short = line(JobID="x7"), line().split("|", 8)[8], line(JobID="8")[:30]
+    rows = read_lines(tmp_path, line(), whole, lost_id, short, line(JobID="9"))
+    assert [row["_line"] for row in rows] == [2, 3, 4, 5, 6]
+    assert [row["name"] for row in rows if row["_reason"] is None] == ["train", "train"]
+    reasons = [row["_reason"] for row in rows[1:4]]
+    assert reasons[0] == "JobID is not a job: x7"
+    assert reasons[1] == "neither a record nor the rest of a job name"
+    assert reasons[2].startswith("expected 20 fields, found ")
+
+
+def test_too_many_fields_without_any_free_text(tmp_path: Path) -> None:
+    (row,) = read_lines(tmp_path, "7|FAILED|1|2", fields=("JobID", "State", "Submit"))
+    assert row["_reason"].startswith("expected 3 fields, found 4; write with --delimiter")
+
+
+def test_records_of_a_real_slurm(tmp_path: Path) -> None:
+    """Captured from Slurm 22.05: 69 records besides steps; the held array of five was cancelled."""
+    rows = read(tmp_path, CAPTURED.read_text())
+    assert [row["_reason"] for row in rows] == [None] * len(rows)
+    told = re.findall(r"(?m)^([\d_+]+|4_\[0,10,20,30,40\])\|\d+\|", CAPTURED.read_text())
+    assert (len(told), len(rows)) == (69, 73)
+    states = Counter(row["state"] for row in rows)
+    assert states["preempted"] == 1 and states["node_failed"] == 5 and states["timeout"] == 1
+    by_id = {(row["job_id"], row["state"]): row for row in rows}
+    assert by_id["30", "completed"]["name"] == "line1\nline2"
+    assert by_id["28", "completed"]["name"] == "a|b c"
+    assert by_id["1", "completed"]["nodes"] == ["gpu02", "gpu04"]
+    assert by_id["187", "completed"]["num_gpus"] == 32
+    assert by_id["14", "completed"]["run_s"] == 7.0
+    assert by_id["10", "cancelled"]["started_at"] is None
+    assert {id for id, _ in by_id if id.startswith("4_")} == {f"4_{i}" for i in range(0, 50, 10)}
