@@ -163,8 +163,8 @@ def site_of(session: Session, data: Data, cluster: str) -> tuple[Site, Header | 
     return Site.of(session, cluster, header.max_procs if header else None), header
 
 
-def machine_of(site: Site, asked: MachineOptions) -> Taken:
-    """As asked; else as the settings or the log's header describe it."""
+def machine_of(site: Site, asked: MachineOptions, workload: Workload) -> Taken:
+    """As asked; else as the lake, the settings or the log's header describe it."""
     from hakaru.sim.notation import parse_nodes
     from hakaru.sim.site import MachineSpec
 
@@ -181,7 +181,9 @@ def machine_of(site: Site, asked: MachineOptions) -> Taken:
         groups=tuple(parse_nodes(text) for text in asked.nodes),
         on_nodes=bool(asked.fail or asked.drain),
     )
-    taken = site.machine(said)
+    taken = site.machine(said, workload)
+    if asked.nodes:
+        check_models(taken.machine, workload)
     outages = _outages(asked, site.cluster.zone)
     return replace(taken, machine=taken.machine.with_outages(outages)) if outages else taken
 

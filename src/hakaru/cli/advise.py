@@ -217,8 +217,8 @@ def _advised(
     constraints = _constraints(given)
     parts = [part.strip() for part in given["parts"].split(",") if part.strip()]
     site, _ = site_of(session, data, cluster)
-    taken = machine_of(site, asked)
     workload = workload_of(session, selection, site)
+    taken = machine_of(site, asked, workload)
     load_kernel(baseline.policy)
     with _progress(given["trials"], objective) as tell:
         advice = advise(
@@ -226,7 +226,14 @@ def _advised(
             Options(zone=zone), tell, given["months"],
         )  # fmt: skip
     return Told(
-        advice, cluster, site.unit, zone, taken.machine, objective, constraints, whence=taken.whence
+        advice,
+        cluster,
+        site.unit,
+        zone,
+        taken.machine,
+        objective,
+        constraints,
+        whence="; ".join([taken.whence, *taken.notes]),
     )
 
 

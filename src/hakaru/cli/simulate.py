@@ -14,7 +14,6 @@ from hakaru.cli._schedule import Told, format_of, schedule_lines, write_schedule
 from hakaru.cli._selection import check_clusters, cluster_option, filter_options, make_selection
 from hakaru.cli._simulator import (
     MachineOptions,
-    check_models,
     complete_policies,
     load_kernel,
     machine_of,
@@ -134,8 +133,8 @@ def command(
 ) -> None:
     """Replay a log under a policy: when would each job have begun?
 
-    The machine is the cluster's own, as its settings know it, unless --nodes or --processors says
-    otherwise. Shows the waits, the use of the machine, and why jobs waited.
+    The machine is the cluster's own, as the lake or its settings know it, unless --nodes or --processors
+    says otherwise. Shows the waits, the use of the machine, and why jobs waited.
     """
     from hakaru.analyses import open_session
     from hakaru.sim import POLICIES
@@ -230,10 +229,9 @@ class _Run:
 
         self.site, header = site_of(self.session, data, self.cluster)
         self.log_start = int(header.start_s) if header else None
-        self.taken = machine_of(self.site, asked)
-        self.machine = self.taken.machine
         workload = workload_of(self.session, self.selection, self.site, columns, no_request)
-        check_models(self.machine, workload)
+        self.taken = machine_of(self.site, asked, workload)
+        self.machine = self.taken.machine
         load_kernel(self.rules.policy)
         self.schedule = simulate(
             workload, self.machine, self.rules.policy, self.rules.options(self.zone)
@@ -243,7 +241,8 @@ class _Run:
         from hakaru.sim.notation import write_machine
 
         machine = write_machine(self.machine, self.unit)
-        rules = [f"the machine is {self.taken.whence}", ", ".join(self.rules.words())]
+        rules = [f"the machine is {self.taken.whence}", *self.taken.notes]
+        rules += [", ".join(self.rules.words())]
         return Told(self.schedule, self.rules.policy, self.cluster, self.unit, machine, rules)
 
     def store(self, name: str) -> None:

@@ -67,6 +67,7 @@ class Machine:
     changes: tuple[Change, ...] = ()
     closed: tuple[int, ...] = ()  # nodes that are not there at the beginning
     placement: Placement = Placement()
+    names: tuple[str, ...] = ()  # of the nodes, where they are known
 
     def __post_init__(self) -> None:
         if not self.groups or any(group.count < 1 or group.size < 1 for group in self.groups):
@@ -79,6 +80,10 @@ class Machine:
         kinds = [change.kind for change in self.changes if change.kind not in get_args(Kind)]
         if kinds:
             raise HakaruError(f"a node goes {', '.join(get_args(Kind))}, not {kinds[0]!r}")
+        if self.names and len(self.names) != self.num_nodes:
+            raise HakaruError(
+                f"{len(self.names)} names for {self.num_nodes} nodes: give each node one"
+            )
         if self.switch_size is not None and self.switch_size < 1:
             raise HakaruError(f"a switch has at least one node, not {self.switch_size}")
 
@@ -151,6 +156,11 @@ class Machine:
     @property
     def models(self) -> tuple[str | None, ...]:
         return tuple(group.model for group in self.groups for _ in range(group.count))
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        width = len(str(self.num_nodes - 1))
+        return self.names or tuple(f"node-{number:0{width}}" for number in range(self.num_nodes))
 
     @property
     def switches(self) -> Any:

@@ -184,11 +184,13 @@ def _capacity(machine: Machine) -> tuple[Any, Any]:
     """The moments at which PEs come or go, and how many there are before the first and after each."""
     up = np.ones(machine.num_nodes, bool)
     up[list(machine.closed)] = False
-    moments, has = [], [int(machine.sizes[up].sum())]
+    sizes = machine.sizes
+    moments, has = [], [int(sizes[up].sum())]
     for change in sorted(machine.changes, key=lambda change: change.time):
+        step = int(change.kind == "up") - int(up[change.node])
         up[change.node] = change.kind == "up"
         moments.append(float(change.time))
-        has.append(int(machine.sizes[up].sum()))
+        has.append(has[-1] + step * int(sizes[change.node]))
     return np.array(moments), np.array(has)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hakaru.errors import HakaruError
 from hakaru.settings import Cluster, Settings
+from hakaru.sim.inventory import Inventory
 from hakaru.sim.machine import Group, Machine, Placement
 from hakaru.sim.workload import COLUMNS, ORDER, NoRequest, Workload
 
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from hakaru.lake import Lake
 
 MAX_REASONS = 5
-ASKED, SETTINGS, HEADER = (
+ASKED, TABLE, SETTINGS, HEADER = (
     "as it was asked for",
+    "as the lake's nodes table has it",
     "as hakaru.toml or the log says",
     "as the log's header says",
 )
@@ -69,17 +71,19 @@ class MachineSpec:
 
 @dataclass(frozen=True)
 class Taken:
-    """A machine, and where it comes from."""
+    """A machine, where it comes from, and what must be said of it."""
 
     machine: Machine
     whence: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Site:
     """A cluster as the lake and the settings know it; plain data, for another process too.
 
-    `processors` are those of a log's header, `rejected` the records that could not be read, by reason.
+    `processors` are those of a log's header, `rejected` the records that could not be read, by reason, and
+    `inventory` the nodes that the lake knows of.
     """
 
     name: str = "the cluster"
@@ -88,6 +92,7 @@ class Site:
     is_swf: bool = False
     processors: int | None = None
     rejected: Mapping[str, int] = field(default_factory=dict)
+    inventory: Inventory | None = None
 
     @classmethod
     def of(cls, session: Session, name: str, processors: int | None = None) -> Site:
@@ -99,6 +104,7 @@ class Site:
             sources == {"swf"},
             processors,
             _rejected(session.lake, name),
+            Inventory.of(session.lake, name),
         )
 
     @property
@@ -127,10 +133,11 @@ class Site:
             )
         return workload
 
-    def machine(self, said: MachineSpec | None = None) -> Taken:
-        """What is said; else what the settings know, or a log's header.
+    def machine(self, said: MachineSpec | None = None, workload: Workload | None = None) -> Taken:
+        """What is said, else what the lake's `nodes` table has, else what the settings or a header know.
 
-        A log in the Standard Workload Format knows no nodes: it runs on one pool, unless nodes are spoken of.
+        A log in the Standard Workload Format knows no nodes: it runs on one pool, unless nodes are spoken of
+        or the table has some. The workload tells which models are asked for, and when.
         """
         said = said or MachineSpec()
         if said.processors is not None:
@@ -139,7 +146,12 @@ class Site:
             return Taken(Machine(said.groups, **said.options), ASKED)
         if said.nodes is not None:
             return Taken(Machine.of_nodes(said.nodes, self._size(said), **said.options), ASKED)
-        return self._pool(said) or Taken(self._own(said), SETTINGS)
+        if self.inventory is None:
+            return self._pool(said) or Taken(self._own(said), SETTINGS)
+        machine, notes = self.inventory.machine(self.unit, workload, said.size, **said.options)
+        if machine is None:  # it does not say how large the nodes are
+            return replace(replace(self, inventory=None).machine(said), notes=notes)
+        return Taken(machine, TABLE, notes)
 
     def _size(self, said: MachineSpec) -> int:
         size = said.size or self.size

@@ -143,8 +143,7 @@ def node_names(schedule: Schedule) -> Any:
 
     if not len(schedule.node):
         return None
-    width = len(str(schedule.machine.num_nodes - 1))
-    names = pa.array([f"node-{n:0{width}}" for n in range(schedule.machine.num_nodes)])
+    names = pa.array(schedule.machine.node_names)
     ends = np.append(schedule.offset, len(schedule.node)).astype(np.int32)
     got = pa.array(schedule.node, mask=schedule.node < 0)
     lists = pa.ListArray.from_arrays(pa.array(ends), names.take(got))

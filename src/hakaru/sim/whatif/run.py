@@ -62,7 +62,9 @@ def run(
         known_error=fidelity.error,
         notes=(
             *fidelity.notes,
-            f"The baseline's machine is {runs[0].whence}: {write_machine(runs[0].machine, unit)}.",
+            f"The baseline's machine is {runs[0].taken.whence}: "
+            f"{write_machine(runs[0].machine, unit)}.",
+            *runs[0].taken.notes,
             *_notes(workload, weeks, scenario, unit),
         ),
         num_weeks=weeks.count,

@@ -49,10 +49,10 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Prepared:
-    """One run, ready to be played; `notes` say what was changed, `whence` where the machine is from.
+    """One run, ready to be played; `notes` say what was changed.
 
     `asked` says of each job of the log whether its user is there to submit it; users from `num_users` on
-    are copies.
+    are copies. `taken` is the machine with where it is from.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Prepared:
     notes: tuple[str, ...]
     asked: Any
     num_users: int
-    whence: str = ""
+    taken: Taken
 
     @property
     def policy(self) -> Policy:
@@ -90,7 +90,7 @@ def prepare(
 
 def _prepared(scenario: Scenario, plan: Plan, workload: Workload, site: Site) -> Prepared:
     cluster = site.cluster
-    taken, notes = _machine(scenario, plan, site)
+    taken, notes = _machine(scenario, plan, site, workload)
     loaded, note = _loaded(plan, workload, scenario.seed)
     changed, more = _jobs(plan, loaded, cluster, scenario.seed)
     asked = np.zeros(len(workload), bool)
@@ -106,7 +106,7 @@ def _prepared(scenario: Scenario, plan: Plan, workload: Workload, site: Site) ->
     )
     told = tuple(each for each in [*notes, note, *more] if each)
     users = len(workload.names["user"])
-    return Prepared(plan.name, changed, taken.machine, recipe, told, asked, users, taken.whence)
+    return Prepared(plan.name, changed, taken.machine, recipe, told, asked, users, taken)
 
 
 def _loaded(plan: Plan, workload: Workload, seed: int) -> tuple[Workload, str]:
@@ -138,12 +138,14 @@ def _jobs(
     return workload, notes
 
 
-def _machine(scenario: Scenario, plan: Plan, site: Site) -> tuple[Taken, list[str]]:
+def _machine(
+    scenario: Scenario, plan: Plan, site: Site, workload: Workload
+) -> tuple[Taken, list[str]]:
     said = _overlaid(scenario.machine, plan.machine)
     if said.processors is None:
         # one kind of machine for all, or a variant would differ by more than it says
         said = replace(said, on_nodes=any(map(_speaks_of_nodes, scenario.plans)))
-    taken = _built(said, site)
+    taken = _built(said, site, workload)
     machine, notes = taken.machine, []
     if plan.nodes:
         # a pool that was asked for has no nodes; one that stands for nodes knows how large they are
@@ -170,9 +172,9 @@ def _overlaid(base: MachineSpec, top: MachineSpec) -> MachineSpec:
     return replace(base, **said)
 
 
-def _built(said: MachineSpec, site: Site) -> Taken:
+def _built(said: MachineSpec, site: Site, workload: Workload) -> Taken:
     try:
-        return site.machine(said)
+        return site.machine(said, workload)
     except HakaruError as error:
         if said.nodes is not None:
             raise
@@ -191,7 +193,10 @@ def _resized(machine: Machine, change: int, size: int | None) -> tuple[Machine, 
         return pool, told
     *others, last = machine.groups
     if change > 0:
-        resized = replace(machine, groups=(*others, replace(last, count=last.count + change)))
+        more = tuple(f"added-{number}" for number in range(1, change + 1))
+        names = (*machine.names, *more) if machine.names else ()
+        groups = (*others, replace(last, count=last.count + change))
+        resized = replace(machine, groups=groups, names=names)
     else:
         resized = _without_first(machine, -change)
     told = f"{abs(change)} nodes {word}: {resized.num_nodes} instead of {machine.num_nodes}"
@@ -221,6 +226,7 @@ def _without_first(machine: Machine, lost: int) -> Machine:
             replace(each, node=each.node - lost) for each in machine.changes if each.node >= lost
         ),
         closed=tuple(node - lost for node in machine.closed if node >= lost),
+        names=machine.names[lost:],
     )
 
 

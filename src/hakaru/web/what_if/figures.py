@@ -142,7 +142,7 @@ def nodes(found: NodesOfDay, theme: Theme, unit: str) -> Drawn:
         return _nothing(theme, text)
     if not found.bars:
         return _nothing(theme, "No job ran on this day.")
-    num, size = found.machine.num_nodes, found.machine.node_size
+    num = found.machine.num_nodes
     height = max(LEAST_PX, min(MOST_PX, num * NODE_PX + 110))
     classes = [name for name in CLASS_COLOURS if any(b.parallelism == name for b in found.bars)]
     series: list[dict[str, Any]] = [
@@ -152,7 +152,7 @@ def nodes(found: NodesOfDay, theme: Theme, unit: str) -> Drawn:
             "color": CLASS_COLOURS[name],
             "renderItem": "bar",  # hakaru.js has the function of this name
             "encode": {"x": [0, 1], "y": [2, 3]},
-            "data": [_bar(b, found.zone, size, unit) for b in found.bars if b.parallelism == name],
+            "data": [_bar(b, found, unit) for b in found.bars if b.parallelism == name],
         }
         for name in classes
     ]
@@ -208,7 +208,8 @@ def _labelled(value: float | None, scale: float) -> dict[str, Any] | None:
     return {"value": _digits(value / scale), "label": {"formatter": duration(value)}}
 
 
-def _bar(bar: Bar, zone: str, size: int, unit: str) -> dict[str, Any]:
+def _bar(bar: Bar, found: NodesOfDay, unit: str) -> dict[str, Any]:
+    size, zone = found.machine.node_size, found.zone
     top = bar.node + bar.lane / size
     times = [_clock(moment, zone) for moment in (bar.start, bar.end)]
     hours = " to ".join(
@@ -216,7 +217,8 @@ def _bar(bar: Bar, zone: str, size: int, unit: str) -> dict[str, Any]:
     )
     told = ", ".join(part for part in (bar.user, bar.queue) if part)
     plural = unit.upper() + ("s" if bar.num_pes > 1 else "")
-    name = f"job {bar.job_id or '–'}: {bar.num_pes} {plural}, node {bar.node}\n{told}\n{hours}"
+    node = found.machine.names[bar.node] if found.machine.names else bar.node
+    name = f"job {bar.job_id or '–'}: {bar.num_pes} {plural}, node {node}\n{told}\n{hours}"
     return {"name": name, "value": [*times, top, top + bar.num_lanes / size]}
 
 

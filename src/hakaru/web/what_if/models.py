@@ -100,6 +100,7 @@ class MachineFacts(BaseModel):
     node_size: int = Field(description="PEs of the largest node.")
     num_pes: int
     is_flat: bool = Field(description="One pool without nodes.")
+    names: list[str] = Field(default=[], description="Of the nodes, where the lake knows them.")
 
 
 class Outcome(BaseModel):

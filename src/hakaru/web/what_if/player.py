@@ -105,6 +105,7 @@ def _machine(schedule: Schedule) -> dict[str, Any]:
         "node_size": int(machine.sizes.max()),
         "num_pes": machine.num_pes,
         "is_flat": machine.is_flat,
+        "names": list(machine.names),
     }
 
 
