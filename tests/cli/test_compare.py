@@ -10,17 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from hakaru.cli import main
 from hakaru.lake import Lake
 from hakaru.reference.metrics import load_metrics
 from hakaru.schema import INGESTS
+from tests._cli import hakaru
 from tests.conftest import job, put, put_jobs, utc
-
-
-def hakaru(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def compare(lake: Lake, *arguments: object) -> dict[str, Any]:

@@ -9,20 +9,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from hakaru.cli import main
 from hakaru.lake import Lake
+from tests._cli import hakaru
 
 HEADER = (
     "id, user, group, queue, nodes, gpus, walltime_req, termcode, "
     "time_submit, time_start, time_end, waittime, walltime"
 )
 ROW = "{}, 0, 0, 0, 1, 1, 7200, 0, {}, {}, {}, 10, 3600"
-
-
-def hakaru(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def write(path: Path, *lines: str, shift_s: int = 0) -> Path:

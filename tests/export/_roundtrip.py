@@ -11,13 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
 from hakaru.analyses import Selection, load_all, open_session
-from hakaru.cli import main
 from hakaru.lake import Lake
 from hakaru.settings import parse
 from hakaru.sources import ingest
+from tests._cli import hakaru
 from tests.conftest import job, put_jobs, utc
 
 Rows = list[dict[str, Any]]
@@ -33,10 +32,6 @@ FACTS = {
 # what must not leave the house; none of it is part of a word of the formats
 SECRETS = ("anneliese", "bo-tanaka", "chem-lab", "phys-lab", "secret-name", "gpunode", "GPU-8f3a")
 SECRETS = (*SECRETS, "vip-qos", "cuda-module")
-
-
-def hakaru(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def export(lake: Lake, output: Path, format: str, *arguments: object) -> dict[str, Any]:

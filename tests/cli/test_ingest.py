@@ -1,0 +1,99 @@
+"""`hakaru ingest`: what is stored, refused and told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests._cli import hakaru
+
+
+def test_ingest_show_and_repeat(log: Path, tmp_path: Path) -> None:
+    space = tmp_path / "space"
+    first = hakaru("ingest", log, "-w", space)
+    assert first.exit_code == 0, first.output
+    assert "mini: read 3 from 1 file (aaic)" in first.output
+    assert "new 3, updated 0, unchanged 0" in first.output
+    again = hakaru("ingest", log, "-w", space)
+    assert "new 0, updated 0, unchanged 3" in again.output
+    shown = hakaru("show", "walltime", "-w", space, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(shown.stdout)))
+    assert [(r["class"], r["num_jobs"], r["mean_h"]) for r in rows] == [
+        ("all", "2", "1.5"),
+        ("single-pe", "1", "1"),
+        ("single-node", "1", "2"),
+    ]
+    assert "left out 1: only jobs that are completed" in shown.stderr
+
+
+def test_unknown_file_and_format(tmp_path: Path) -> None:
+    missing = hakaru("ingest", tmp_path / "nothing.csv", "-w", tmp_path / "w")
+    assert "there is no such file" in missing.output
+    odd = tmp_path / "odd.txt"
+    odd.write_text("hello\n")
+    unknown = hakaru("ingest", odd, "-w", tmp_path / "w")
+    assert unknown.exit_code == 1
+    assert "--format table --guess" in unknown.output
+
+
+def test_strict_stores_nothing(log: Path, tmp_path: Path) -> None:
+    log.write_text(log.read_text() + "3, x, 0, 0, 1, 1, 1, 0, 1, 1, 1, 0, 0\n")
+    refused = hakaru("ingest", log, "-w", tmp_path / "w", "--strict")
+    assert refused.exit_code == 1
+    assert "mini.csv, line 5: user is not a whole number" in refused.output
+    loose = hakaru("ingest", log, "-w", tmp_path / "w")
+    assert "rejected 1" in loose.output
+    assert "line 5: user is not a whole number" in loose.output
+    status = hakaru("lake", "status", "-w", tmp_path / "w")
+    assert "1 × user is not a whole number" in status.output
+
+
+def test_standard_input(log: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hakaru", "ingest", "-", "-w", str(tmp_path / "w")]
+    named = subprocess.run(
+        [*command, "--cluster", "piped"], input=log.read_bytes(), capture_output=True, check=True
+    )
+    assert b"piped: read 3" in named.stdout
+    unnamed = subprocess.run(command, input=log.read_bytes(), capture_output=True)
+    assert unnamed.returncode == 1
+    assert b"--cluster NAME" in unnamed.stderr
+
+
+def test_lake_compact(log: Path, tmp_path: Path) -> None:
+    space = tmp_path / "w"
+    hakaru("ingest", log, "-w", space)
+    hakaru("ingest", log, "-w", space)
+    assert "files became" in hakaru("lake", "compact", "-w", space).output
+    assert "mini" in hakaru("lake", "status", "-w", space).output
+
+
+def test_an_interrupt_is_told_in_a_word(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hakaru.cli._progress.ingest_with_progress", interrupt)
+    result = hakaru("ingest", log, "-w", log.parent / "w")
+    assert (result.exit_code, result.stderr) == (130, "stopped; nothing was stored\n")
+
+
+def test_two_logs_are_not_poured_into_one(log: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text(log.read_text())
+    result = hakaru("ingest", log, other, "-w", tmp_path / "w")
+    assert result.exit_code == 1
+    assert "speak of mini and other" in result.output
+    assert hakaru("ingest", log, other, "-w", tmp_path / "w", "--cluster", "c").exit_code == 0
+
+
+def test_a_wrong_format_is_not_a_success(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text("; UnixStartTime: 0\n" + "1 0 0 60 1 -1 -1 1 60 -1 1 1 1 -1 1 -1 -1 -1\n" * 3)
+    result = hakaru("ingest", path, "--format", "aaic", "-w", tmp_path / "w")
+    assert result.exit_code == 1
+    assert "None of the 3 rows could be read as aaic" in result.output
+    assert "holds no jobs" in hakaru("show", "states", "-w", tmp_path / "w").output
