@@ -3,7 +3,8 @@
 One event at a time in the order (time, rank, sequence). A pass goes through the queue from the front: who
 fits begins, who is held by a limit is passed over, the first that does not fit is the head. Behind it a job
 begins if it fits now and either ends by the head's moment or lies on what the head leaves free. The head's
-reservation is found anew at every pass, but for one after a job that came in behind the head.
+reservation is found anew at every pass, but for one after a job that came in behind the head. After a pass
+everybody who waits is told why; after one for a job that came in behind the head, only that job.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Job:
     restarts: int = 0
     nodes: list[int] = field(default_factory=list)
     is_released: bool = False
+    why: str = "none"
 
 
 class Slow:
@@ -65,6 +67,7 @@ class Slow:
         self.hour_at = self.now
         self.seq = self.lost = 0
         self.kept: Any = None
+        self.is_dirty = False  # whether more happened since the last pass than that a job came
         self.head: Job | None = None
         self.promises: list[tuple[int, float]] = []  # head, and when it begins at the latest
         self.events: list[Any] = [(job.submit, SUBMIT, job.number, job) for job in self.jobs]
@@ -118,16 +121,27 @@ class Slow:
             self.now = max(self.now, time)
             keeps = self.happen(rank, what)
             if not keeps:
-                self.kept = None
+                self.kept, self.is_dirty = None, True
+            if keeps and self.head and self.is_held(self.head):
+                self.is_dirty = True
             upcoming = self.next_event()
             is_last = upcoming is None or upcoming[0] > self.now
             if rank != OVER and (is_last or self.options.events == "one-by-one"):
                 self.open_gate()
                 self.reprioritise()
-                self.schedule()
+                self.look([what] if keeps else [])
                 while self.open_gate():
-                    self.schedule()
+                    self.look([])
         return self
+
+    def look(self, came: list[Job]) -> None:
+        """A pass, and who waits after it learns why."""
+        told = self.waiting if self.is_dirty else came
+        self.schedule()
+        for job in self.waiting:
+            if job in told and job.why not in ("preempted", "node lost"):
+                job.why = self.reason(job)
+        self.is_dirty = False
 
     def next_event(self) -> Any:
         """None where all is over, or nothing can happen any more."""
@@ -145,6 +159,7 @@ class Slow:
         if rank == SUBMIT:
             held = self.is_held(what, at_gate=True)
             (self.gated if held else self.waiting).append(what)
+            what.why = "queue limit" if held else "none"
             what.key = self.priority(what) if self.policy.weights else what.key
             if self.policy.preempts or self.options.events == "batched":
                 return False
@@ -159,7 +174,7 @@ class Slow:
         else:
             for job in list(self.active) if what.kind == "down" else ():
                 if what.node in job.nodes:
-                    self.put_back(job)
+                    self.put_back(job, "node lost")
             self.open[what.node] = what.kind == "up"
         return False
 
@@ -188,8 +203,9 @@ class Slow:
         self.active.remove(job)
         self.uses.append((job.user, job.all_pes, job.start, self.now))
 
-    def put_back(self, job: Job) -> None:
+    def put_back(self, job: Job, why: str) -> None:
         self.leave(job)
+        job.why = why
         self.events = [event for event in self.events if event[3] is not job]
         self.lost += (self.now - job.start) * job.all_pes
         job.restarts += 1
@@ -261,7 +277,7 @@ class Slow:
                 self.gated.remove(job)
                 self.waiting.append(job)
                 job.key = self.priority(job) if self.policy.weights else job.key
-                self.kept, came = None, True
+                self.kept, self.is_dirty, came = None, True, True
         return came
 
     def place(self, job: Job) -> Any:
@@ -293,7 +309,7 @@ class Slow:
                 if person == user
             )
             self.usage[user] = self.usage[user] * decay + fresh
-        self.counted_at, self.kept = self.now, None
+        self.counted_at, self.kept, self.is_dirty = self.now, None, True
         for job in self.waiting:
             job.key = self.priority(job)
 
@@ -337,7 +353,10 @@ class Slow:
             nodes = self.choose(job, self.free)
             if nodes is not None:
                 self.begin(job, nodes)
-            elif self.policy.preempts and self.make_room(job):
+            elif self.policy.preempts and (victims := self.victims(job)):
+                for each in victims:
+                    self.put_back(each, "preempted")
+                self.begin(job, self.choose(job, self.free) or [])
                 self.schedule()
                 return
             else:
@@ -379,21 +398,43 @@ class Slow:
                 return moment, then
         return NEVER, then
 
-    def make_room(self, job: Job) -> bool:
-        """Stop low jobs, the latest first, until it fits; only those on the nodes that it gets."""
+    def victims(self, job: Job) -> list[Job]:
+        """Whom to stop so that it fits: low jobs, the latest; of these nobody who may as well go on."""
         low = self.options.low_queues
         if job.queue is None or job.queue in low:
-            return False
-        then, stopped = list(self.free), []
-        victims = [each for each in self.active if each.queue in low and not each.is_released]
-        for victim in sorted(victims, key=lambda each: -each.seq):
+            return []
+        running = [each for each in self.active if each.queue in low and not each.is_released]
+        stopped: list[Job] = []
+        for victim in sorted(running, key=lambda each: -each.seq):
             stopped.append(victim)
-            for x in victim.nodes:
-                then[x] += self.takes(victim, x)
-            nodes = self.choose(job, then)
-            if nodes is not None:
-                for each in stopped:
-                    if set(each.nodes) & set(nodes):
-                        self.put_back(each)
-                return True
-        return False
+            if self.fits_without(job, stopped):
+                break
+        else:
+            return []
+        for victim in stopped[::-1]:
+            others = [each for each in stopped if each is not victim]
+            stopped = others if self.fits_without(job, others) else stopped
+        return stopped
+
+    def fits_without(self, job: Job, stopped: list[Job]) -> bool:
+        then = list(self.free)
+        for each in stopped:
+            for x in each.nodes:
+                then[x] += self.takes(each, x)
+        return self.choose(job, then) is not None
+
+    # ---- why a job waits
+
+    def reason(self, job: Job) -> str:
+        if self.is_held(job):
+            return "limit"
+        usable = [
+            x
+            for x in range(len(self.free))
+            if self.open[x] and (job.model is None or self.models[x] == job.model)
+        ]
+        if sum(self.free[x] for x in usable) < job.num_nodes * job.pes:
+            return "resources"
+        if self.choose(job, self.free) is None:
+            return "fragmentation"
+        return "reservation" if self.policy.backfill == "easy" else "behind others"

@@ -94,6 +94,9 @@ def agree(
     assert got.end.tolist() == [job.end for job in slow.jobs]
     assert got.num_restarts.tolist() == [job.restarts for job in slow.jobs]
     assert got.totals["lost_s"] == slow.lost
+    waited = [job.start != job.submit for job in slow.jobs]
+    reasons = [job.why if waits else "none" for job, waits in zip(slow.jobs, waited, strict=True)]
+    assert [sim.REASONS[code] for code in got.why] == reasons
     if not machine.is_flat:
         for job in slow.jobs:
             assert got.nodes_of(job.number) == (job.nodes if job.start >= 0 else []), job.number

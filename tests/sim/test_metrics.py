@@ -150,4 +150,5 @@ def test_why_jobs_waited(schedule):
     assert sum(row["num_jobs"] for row in rows) == 3
     assert sum(row["share_of_jobs"] for row in rows) == pytest.approx(0.75)
     assert sum(row["share_of_wait"] for row in rows) == pytest.approx(1)
-    assert {row["reason"] for row in rows} == {"resources", "behind others"}
+    # The third is behind the second until that begins, and then too little is free.
+    assert [row["reason"] for row in rows] == ["resources"]

@@ -123,6 +123,29 @@ def test_models() -> None:
     assert got.workload.left_out == {"ask for a model that no node has (c)": 1}
 
 
+def test_what_is_free_of_another_model_is_not_fragmented() -> None:
+    # While both nodes of model a are taken, the free one of model b is no piece of what the third wants.
+    groups = (sim.Group(2, 4, "a"), sim.Group(1, 4, "b"))
+    machine = sim.Machine(groups, placement=sim.Placement(packing="spread"))
+    a = {"gpu_model": "a"}
+    got = play([(0, 10, 4, a), (0, 10, 4, a), (1, 5, 4, a)], machine, "easy")
+    assert got.table()["why_waited"].to_pylist() == ["none", "none", "resources"]
+    assert got.totals["fragmented_s"] == 0
+    # Two and three are free on its nodes: five, but no four on one. The four of model b do not count.
+    got = play([(0, 10, 2, a), (0, 10, 1, a), (1, 5, 4, a)], machine, "easy")
+    assert got.start.tolist() == [0, 0, 10]
+    assert got.table()["why_waited"].to_pylist() == ["none", "none", "fragmentation"]
+    assert got.totals["fragmented_s"] == 9 * 5
+
+
+def test_what_others_took_since_is_not_fragmented() -> None:
+    # From 1 to 2 five are free, scattered; from 2 on, when a short job took two of them, too few.
+    jobs = [(0, 10, 2), (0, 10, 1), (1, 10, 4), (2, 8, 2)]
+    got = play(jobs, nodes(2, 4, packing="spread"), "easy")
+    assert got.start.tolist() == [0, 0, 10, 2]
+    assert got.totals["fragmented_s"] == 5
+
+
 def test_models_do_not_matter_to_a_machine_without_any() -> None:
     got = play([(0, 10, 4, {"gpu_model": "b"})], nodes(1, 4), "easy")
     assert placed(got) == [(0, [0])]

@@ -117,6 +117,40 @@ def test_nobody_is_stopped_in_vain() -> None:
     assert got.totals["lost_s"] == 50
 
 
+def test_nobody_is_stopped_who_may_as_well_go_on() -> None:
+    # Four are needed. The last two have three, so the first must go, and with its eight they need not.
+    jobs = [(0, 100, 8, LOW), (1, 100, 2, LOW), (2, 100, 1, LOW), (10, 5, 4)]
+    got = play(jobs, sim.Machine.flat(11), "preempting", **YIELD)
+    assert got.start.tolist() == [15, 1, 2, 10]
+    assert (got.num_restarts.tolist(), got.totals["lost_s"]) == ([1, 0, 0, 0], 80)
+    assert got.table()["why_waited"].to_pylist() == ["preempted", "none", "none", "none"]
+
+
+def test_of_another_model_or_under_another_switch_nobody_is_stopped() -> None:
+    # The last wants a node of model a: the job on b, though the latest, goes on.
+    groups = (sim.Group(1, 4, "a"), sim.Group(1, 4, "b"))
+    a, b = ({"gpu_model": model} for model in "ab")
+    jobs = [(0, 100, 4, LOW | a), (1, 100, 4, LOW | b), (10, 5, 2, a)]
+    got = play(jobs, sim.Machine(groups), "preempting", **YIELD)
+    assert got.num_restarts.tolist() == [1, 0, 0]
+    # Two nodes under one switch: 0 and 1, of which a job that does not yield has one until 50; or 2 and 3.
+    apart = sim.Placement(locality="required")
+    machine = sim.Machine.of_nodes(4, 2, switch_size=2, placement=apart)
+    low = [(0, 100, 2, LOW), (0, 100, 2, LOW), (0, 100, 2, LOW)]
+    got = play([(0, 50, 2), *low, (10, 5, 4, {"span_nodes": 2})], machine, "preempting", **YIELD)
+    assert got.nodes_of(4) == [2, 3]
+    assert got.num_restarts.tolist() == [0, 0, 1, 1, 0]
+
+
+def test_who_is_stopped_makes_room_for_the_one_it_was_stopped_for() -> None:
+    # The hub may run one job. Its second waits for the low one; that is stopped for the lab's at 10, which
+    # begins then, and not the hub's.
+    hub = {"account": "hub"}
+    jobs = [(0, 100, 1, LOW | hub), (5, 5, 1, hub), (10, 5, 1)]
+    held = [sim.Limit("account", "running-jobs", 1)]
+    assert starts(jobs, ONE, "preempting", limits=held, **YIELD) == [20, 15, 10]
+
+
 def test_jobs_that_can_be_stopped_come_last_under_moving_priorities_too() -> None:
     policy = replace(
         sim.POLICIES.get("multifactor"), preempts=True, weights=sim.Weights(age=1000, period_s=1)

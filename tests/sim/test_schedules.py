@@ -129,6 +129,19 @@ def test_the_reason_is_the_last_thing_that_held_a_job() -> None:
     assert why(got) == ["none", "none", "resources", "reservation"]
     got = play([*long, (10, 100, 3), (20, 5000, 1)], FOUR, "fcfs", events="batched")
     assert why(got) == ["none", "none", "resources", "behind others"]
+    # A limit holds the second until 10; from then on two are free, and it needs four.
+    held = [sim.Limit("user", "running-jobs", 1)]
+    got = play([(0, 10, 1), (1, 10, 4), (5, 20, 2, {"user": "bob"})], FOUR, "easy", limits=held)
+    assert got.start.tolist() == [0, 25, 5]
+    assert why(got) == ["none", "resources", "none"]
+    # The last fits at 4 and would delay the second; at 5 somebody who ends by 10 takes what it needs.
+    jobs = [(0, 10, 2), (1, 10, 4), (4, 30, 2), (5, 5, 1)]
+    assert why(play(jobs, FOUR, "easy")) == ["none", "resources", "resources", "none"]
+    # Somebody who never begins is told so too.
+    got = play(
+        [(0, 10, 2), (1, 10, 4)], FOUR, "easy", limits=[sim.Limit("user", "running-gpus", 3)]
+    )
+    assert why(got) == ["none", "limit"]
 
 
 def test_totals_are_integrals_over_time() -> None:

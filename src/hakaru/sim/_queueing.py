@@ -4,10 +4,13 @@ A flat pool of processors is one node. Everything here is arrays of records and 
 lies in one module because numba's cache does not notice a callee that changed in another file. The order of
 events is total: (time, rank, sequence) with the ranks below; docs/simulation.md explains it.
 
-Names of the arrays, the same in every function: J jobs, N nodes, A the nodes that jobs got, Q the queue's
-blocks of jobs, B what is known of each block, R running jobs by estimated end, H the heap of events to come,
-U users, L limits, V their values, C their counters, K candidates, G jobs held at the gate, P what queues
-count for, W weights, T totals, n the scalars.
+The queue lies in lanes: jobs that every limit counts together are in one, so that it is held or free as a
+whole, and a pass need not look at whom a limit holds. Without limits there is one lane.
+
+Names of the arrays, the same in every function: J jobs, N nodes, A the nodes that jobs got, Y the lanes, Q
+their blocks of jobs, B what is known of each block, R running jobs by estimated end, H the heap of events to
+come, U users, L limits, V their values, C their counters, K candidates, G jobs held at the gate, D its doors,
+P what queues count for, W weights, T totals, n the scalars.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ EVERYBODY, USER, ACCOUNT, QUEUE = 0, 1, 2, 3
 RUNNING_JOBS, RUNNING_PES, QUEUED_JOBS = 0, 1, 2
 UP, DRAIN, DOWN = 0, 1, 2
 
-# Why a job waited: the last thing that was seen to hold it back.
+# Why a job waited: what stood in its way after the last pass before it began.
 NO_WAIT, BEHIND, RESOURCES, FRAGMENTED, RESERVED, LIMIT, GATE, PREEMPTED, NODE_LOST = range(9)
 UNSEEN, GATED, QUEUED, RUNNING, RELEASED, DONE = range(6)
 
@@ -57,7 +60,10 @@ JOB = np.dtype(
         ("expected", np.int64),  # a running job's estimated end
         ("start", np.int64),
         ("end", np.int64),
-        ("seq", np.int64),  # of its present run
+        (
+            "seq",
+            np.int64,
+        ),  # of its present run; of one that waits: how many passes there were before it
         ("offset", np.int64),  # where its nodes begin in A
         ("num_nodes", np.int32),
         ("pes", np.int32),  # on each node
@@ -66,6 +72,7 @@ JOB = np.dtype(
         ("user", np.int32),  # -1: unknown
         ("account", np.int32),
         ("queue", np.int32),
+        ("lane", np.int32),
         ("num_restarts", np.int16),
         ("whole", np.int8),  # whether it takes nodes whole
         ("stage", np.int8),
@@ -81,6 +88,7 @@ NODE = np.dtype(
         ("then", np.int64),  # scratch: free at a later time
         ("pick", np.int64),  # scratch: the x-th node chosen stands in entry x
         ("num_fit", np.int64),  # scratch: entry w counts the nodes of switch w
+        ("seen", np.int64),  # what the last pass left free
         ("model", np.int32),
         ("switch", np.int32),
         ("open", np.int64),  # whether it may begin jobs
@@ -102,8 +110,35 @@ POINTS = np.dtype([("points", np.float64), ("low", np.int64)], align=True)
 _ENTRY = np.dtype(
     [("estimate", np.int64), ("job", np.int32), ("pes", np.int32), ("user", np.int64)], align=True
 )
+_LANE = np.dtype(
+    [
+        ("at", np.int64),  # how far a pass has come in it: a place
+        ("job", np.int32),  # and who is there
+        ("first", np.int32),  # block, -1 where nobody waits in it
+        ("tail", np.int32),
+        ("slot", np.int32),  # where it stands among the lanes in which somebody waits
+        ("active", np.int32),  # entry x: the x-th of these
+        (
+            "turn",
+            np.int32,
+        ),  # entry x: the x-th of the heap of lanes that a pass has yet to go on with
+        ("was_held", np.int32),  # whether a limit held it after the last pass
+    ],
+    align=True,
+)
+_GATED = np.dtype([("door", np.int32), ("next", np.int32)], align=True)
+_DOOR = np.dtype(
+    [
+        ("first", np.int32),  # who waits at it, in order of submission; -1: nobody
+        ("last", np.int32),
+        ("slot", np.int32),  # as of lanes
+        ("active", np.int32),
+    ],
+    align=True,
+)
 _BOUNDS = np.dtype(
     [
+        ("lane", np.int32),
         ("first", np.int32),  # its jobs are the entries from here
         ("end", np.int32),  # up to here
         ("stale", np.int32),  # whether jobs left since the bounds were taken
@@ -147,10 +182,10 @@ RULES = (
     "preempt",
 )
 BACKFILL, ESTIMATES, ORDER, PACKING, WHOLE_NODES, LOCALITY, BATCHED, PREEMPT = range(8)
-NUM_RUNNING, HEAP, FIRST, TAIL, NUM_SPARE, NUM_QUEUED, SEQ, HEAD = range(8, 16)
-SHADOW, SHADOW_KNOWN, DIRTY, NUM_GATED, EPOCH_NOW, NUM_FREE, NUM_OPEN = range(16, 23)
-IS_FRAGMENTED, MAX_EXTRA, LAST_PRIORITY, CLOSED_BUSY = range(23, 27)
-NUM_ARRIVED, NUM_CHANGED, NUM_SCALARS = range(27, 30)
+NUM_RUNNING, HEAP, NUM_LANES, NUM_TURNS, NUM_SPARE, NUM_QUEUED, SEQ, HEAD = range(8, 16)
+SHADOW, SHADOW_KNOWN, DIRTY, NUM_DOORS, EPOCH_NOW, NUM_FREE, NUM_OPEN = range(16, 23)
+GATE_DIRTY, MAX_EXTRA, LAST_PRIORITY, CLOSED_BUSY = range(23, 27)
+NUM_ARRIVED, NUM_CHANGED, NUM_PASSES, NUM_SEEN, NUM_SCALARS = range(27, 32)
 
 # Entries of W: Slurm's multifactor.
 WEIGHTS = ("age", "max_age_s", "size", "fair_share", "half_life_s", "period_s")
@@ -163,16 +198,18 @@ _TYPES = {
         "J": JOB,
         "N": NODE,
         "X": CHANGES,
+        "Y": _LANE,
         "B": _BOUNDS,
         "H": _EVENT,
         "U": _PERSON,
         "L": LIMITS,
         "P": POINTS,
         "K": _CANDIDATE,
+        "G": _GATED,
+        "D": _DOOR,
     }.items()
 } | {
     "A": int32[::1],
-    "G": int32[::1],
     "Q": from_dtype(_ENTRY)[:, ::1],
     "V": int64[:, ::1],
     "C": int64[::1],
@@ -205,7 +242,7 @@ def _inlined(function: Any) -> Any:
     return _compiled(function, inlined=True)
 
 
-# ---- the queue: blocks of jobs in order, linked; each knows bounds of what its jobs need
+# ---- the queue: lanes of blocks of jobs in order, linked; each block knows bounds of what its jobs need
 
 
 @_inlined
@@ -214,9 +251,9 @@ def _is_before(J, a, b):
 
 
 @_inlined
-def _block_of(J, Q, B, n, j):
-    """The block into which job j belongs, or lies; -1 where the queue is empty."""
-    b = n[TAIL]
+def _block_of(J, Q, B, Y, j):
+    """The block of its lane into which job j belongs; -1 where the lane is empty."""
+    b = Y[J[j].lane].tail
     while b != -1 and B[b].prev != -1:
         before = B[b].prev
         if _is_before(J, Q[before, B[before].end - 1].job, j):
@@ -226,18 +263,20 @@ def _block_of(J, Q, B, n, j):
 
 
 @_inlined
-def _new_block(B, n, after):
-    """An empty block behind `after` (-1: in front)."""
+def _new_block(B, Y, n, lane, after):
+    """An empty block of a lane behind `after` (-1: the lane's first)."""
     n[NUM_SPARE] -= 1
     b = B[n[NUM_SPARE]].spare
-    follower = n[FIRST] if after == -1 else B[after].next
-    B[b].prev, B[b].next = after, follower
+    follower = -1 if after == -1 else B[after].next
+    B[b].lane, B[b].prev, B[b].next = lane, after, follower
     if after == -1:
-        n[FIRST] = b
+        Y[lane].first, Y[lane].slot = b, n[NUM_LANES]
+        Y[n[NUM_LANES]].active = lane
+        n[NUM_LANES] += 1
     else:
         B[after].next = b
     if follower == -1:
-        n[TAIL] = b
+        Y[lane].tail = b
     else:
         B[follower].prev = b
     B[b].first = B[b].end = B[b].stale = 0
@@ -270,20 +309,20 @@ def _move_entry(Q, a, x, b, y):
 
 
 @_compiled
-def _make_space(J, Q, B, n, b, j):
+def _make_space(J, Q, B, Y, n, b, j):
     """Room at the end of the block into which job j belongs: its own, a new last one, or one half of it."""
     if B[b].end < BLOCK:
         return b
     first = B[b].first
-    if b == n[TAIL] and _is_before(J, Q[b, BLOCK - 1].job, j):
-        return _new_block(B, n, b)
+    if B[b].next == -1 and _is_before(J, Q[b, BLOCK - 1].job, j):
+        return _new_block(B, Y, n, J[j].lane, b)
     if first > 0:
         for i in range(first, BLOCK):
             _move_entry(Q, b, i, b, i - first)
         B[b].first, B[b].end = 0, BLOCK - first
         return b
     half = BLOCK // 2
-    new = _new_block(B, n, b)
+    new = _new_block(B, Y, n, J[j].lane, b)
     for i in range(half, BLOCK):
         _move_entry(Q, b, i, new, i - half)
     B[new].end, B[b].end = BLOCK - half, half
@@ -293,9 +332,9 @@ def _make_space(J, Q, B, n, b, j):
 
 
 @_inlined
-def _enqueue(J, Q, B, n, j):
-    b = _block_of(J, Q, B, n, j)
-    b = _new_block(B, n, -1) if b == -1 else _make_space(J, Q, B, n, b, j)
+def _enqueue(J, Q, B, Y, n, j):
+    b, lane = _block_of(J, Q, B, Y, j), J[j].lane
+    b = _new_block(B, Y, n, lane, -1) if b == -1 else _make_space(J, Q, B, Y, n, b, j)
     i = B[b].end
     while i > B[b].first and _is_before(J, j, Q[b, i - 1].job):
         _move_entry(Q, b, i - 1, b, i)
@@ -307,22 +346,32 @@ def _enqueue(J, Q, B, n, j):
     B[b].end += 1
     _note(Q, B, b, i)
     n[NUM_QUEUED] += 1
-    J[j].stage = QUEUED
+
+
+@_compiled
+def _admit(J, Q, B, Y, n, j):
+    """Job j waits in the queue from now on."""
+    J[j].stage, J[j].seq = QUEUED, n[NUM_PASSES]
+    _enqueue(J, Q, B, Y, n, j)
 
 
 @_inlined
-def _drop_block(B, n, b):
-    before, after = B[b].prev, B[b].next
+def _drop_block(B, Y, n, b):
+    before, after, lane = B[b].prev, B[b].next, B[b].lane
     if before == -1:
-        n[FIRST] = after
+        Y[lane].first = after
     else:
         B[before].next = after
     if after == -1:
-        n[TAIL] = before
+        Y[lane].tail = before
     else:
         B[after].prev = before
     B[n[NUM_SPARE]].spare = b
     n[NUM_SPARE] += 1
+    if Y[lane].first == -1:
+        n[NUM_LANES] -= 1
+        last = Y[n[NUM_LANES]].active
+        Y[Y[lane].slot].active, Y[last].slot = last, Y[lane].slot
 
 
 @_inlined
@@ -339,7 +388,7 @@ def _follower(B, at):
 
 
 @_inlined
-def _dequeue(Q, B, n, at):
+def _dequeue(Q, B, Y, n, at):
     """Take a job out; those before it in its block move up, so that a block's first leaves cheaply."""
     b = at // BLOCK
     for x in range(at % BLOCK, B[b].first, -1):
@@ -348,7 +397,41 @@ def _dequeue(Q, B, n, at):
     B[b].stale = 1
     n[NUM_QUEUED] -= 1
     if B[b].first == B[b].end:
-        _drop_block(B, n, b)
+        _drop_block(B, Y, n, b)
+
+
+# ---- lanes with which a pass has yet to go on: a heap by who comes next in each
+
+
+@_inlined
+def _sink(J, Y, n, x):
+    """Put the lane in entry x where it belongs below."""
+    lane = Y[x].turn
+    while 2 * x + 1 < n[NUM_TURNS]:
+        child = 2 * x + 1
+        if child + 1 < n[NUM_TURNS] and _is_before(
+            J, Y[Y[child + 1].turn].job, Y[Y[child].turn].job
+        ):
+            child += 1
+        if _is_before(J, Y[lane].job, Y[Y[child].turn].job):
+            break
+        Y[x].turn = Y[child].turn
+        x = child
+    Y[x].turn = lane
+
+
+@_inlined
+def _go_on(J, Q, Y, n, at):
+    """The first lane goes on at a place; -1: it is done with."""
+    lane = Y[0].turn
+    Y[lane].at = at
+    if at != -1:
+        Y[lane].job = Q[at // BLOCK, at % BLOCK].job
+    else:
+        n[NUM_TURNS] -= 1
+        Y[0].turn = Y[n[NUM_TURNS]].turn
+    if n[NUM_TURNS] > 1:
+        _sink(J, Y, n, 0)
 
 
 # ---- events to come: a heap by (time, rank, sequence)
@@ -581,10 +664,9 @@ def _sort(K, num):
 
 
 @_compiled
-def _reprioritise(J, Q, B, U, P, W, K, n, now):
-    """Everybody's priority anew, and the queue in its order."""
-    _add_usage(U, W, n, now)
-    num, b = 0, n[FIRST]
+def _reorder(J, Q, B, Y, U, P, W, K, n, lane, now):
+    """New priorities for all in a lane, and their order by these."""
+    num, b = 0, Y[lane].first
     while b != -1:
         for i in range(B[b].first, B[b].end):
             j = Q[b, i].job
@@ -592,14 +674,22 @@ def _reprioritise(J, Q, B, U, P, W, K, n, now):
             K[num].key, K[num].job = J[j].key, j
             num += 1
         b = B[b].next
-    if num == 0 or _run_of(K, 0, num) == num:
+    if _run_of(K, 0, num) == num:
         return
-    while n[FIRST] != -1:
-        _drop_block(B, n, n[FIRST])
-    n[NUM_QUEUED] = 0
+    while Y[lane].first != -1:
+        _drop_block(B, Y, n, Y[lane].first)
+    n[NUM_QUEUED] -= num
     first = _sort(K, num)
     for x in range(first, first + num):
-        _enqueue(J, Q, B, n, K[x].job)
+        _enqueue(J, Q, B, Y, n, K[x].job)
+
+
+@_compiled
+def _reprioritise(J, Q, B, Y, U, P, W, K, n, now):
+    """Everybody's priority anew, and the queue in its order."""
+    _add_usage(U, W, n, now)
+    for x in range(n[NUM_LANES] - 1, -1, -1):  # a lane that is emptied and filled goes to the end
+        _reorder(J, Q, B, Y, U, P, W, K, n, Y[x].active, now)
 
 
 # ---- nodes
@@ -792,6 +882,7 @@ def _start(J, N, A, R, H, U, L, C, n, j, now):
     if len(L) > 0:
         _count(J, L, C, j, 1, False)
         _count(J, L, C, j, -1, True)
+        n[GATE_DIRTY] = 1
     if J[j].user >= 0:
         _use(U, J[j].user, J[j].total, now)
 
@@ -833,7 +924,7 @@ def _end(J, N, A, R, U, L, C, n, j, now):
 
 
 @_compiled
-def _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, j, now, reason):
+def _put_back(J, N, A, Q, B, Y, R, H, U, L, C, T, n, j, now, reason):
     """Stop a running job and queue it again; what it has done is lost."""
     _forget_events(H, n, j)
     _release(J, N, A, R, n, j)
@@ -844,15 +935,88 @@ def _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, j, now, reason):
     J[j].start = -1
     if len(L) > 0:
         _count(J, L, C, j, 1, True)
-    _enqueue(J, Q, B, n, j)
+    _admit(J, Q, B, Y, n, j)
     n[DIRTY] = 1
 
 
+# ---- why a job waits
+
+
 @_inlined
-def _set_head(J, n, j):
-    enough = n[NUM_FREE] >= J[j].num_nodes * J[j].pes
-    J[j].reason = FRAGMENTED if enough else RESOURCES
-    n[IS_FRAGMENTED] = enough
+def _left(N, x, is_live):
+    """What node x has free for jobs: now, or as the last pass left it."""
+    if is_live:
+        return N[x].free if N[x].open else 0
+    return N[x].seen
+
+
+@_compiled
+def _free_for(J, N, n, j, is_live):
+    """What is free of the model that job j asks for."""
+    if J[j].model < 0:
+        return n[NUM_FREE] if is_live else n[NUM_SEEN]
+    free = 0
+    for x in range(len(N)):
+        free += _left(N, x, is_live) if N[x].model == J[j].model else 0
+    return free
+
+
+@_compiled
+def _why(J, N, n, j, is_live):
+    """What stands in the way of a job that no limit holds."""
+    if _free_for(J, N, n, j, is_live) < J[j].num_nodes * J[j].pes:
+        return RESOURCES
+    near = n[LOCALITY] == REQUIRED and J[j].num_nodes > 1
+    for x in range(len(N)):
+        N[x].num_fit = 0
+    for x in range(len(N)):
+        w = N[x].switch if near else 0
+        if J[j].model < 0 or N[x].model == J[j].model:
+            need = max(J[j].pes, _takes(J, N, j, x))
+            N[w].num_fit += _left(N, x, is_live) >= need
+        if N[w].num_fit >= J[j].num_nodes:
+            return BEHIND if n[BACKFILL] == NO_BACKFILL else RESERVED
+    return FRAGMENTED
+
+
+@_compiled
+def _explain(J, N, Y, n, j, came):
+    """Why job j waited, before which so many passes were; who was stopped keeps that as the reason."""
+    if J[j].reason < PREEMPTED and came < n[NUM_PASSES]:
+        J[j].reason = LIMIT if Y[J[j].lane].was_held else _why(J, N, n, j, False)
+
+
+@_compiled
+def _explain_all(J, N, Q, B, Y, n):
+    """Why those wait who never begin."""
+    for x in range(n[NUM_LANES]):
+        b = Y[Y[x].active].first
+        while b != -1:
+            for i in range(B[b].first, B[b].end):
+                _explain(J, N, Y, n, Q[b, i].job, J[Q[b, i].job].seq)
+            b = B[b].next
+
+
+@_compiled
+def _remember(J, N, Q, B, Y, L, V, C, n):
+    """Keep what a pass left, by which those who begin in the next are told why they waited."""
+    n[NUM_PASSES] += 1
+    if n[NUM_QUEUED] == 0:
+        return
+    n[NUM_SEEN] = n[NUM_FREE]
+    for x in range(len(N)):
+        N[x].seen = _left(N, x, True)
+    for x in range(n[NUM_LANES] if len(L) > 0 else 0):
+        lane = Y[x].active
+        b = Y[lane].first
+        Y[lane].was_held = _is_held(J, L, V, C, n, Q[b, B[b].first].job, False)
+
+
+# ---- beginning what may begin
+
+
+@_inlined
+def _set_head(n, j):
     n[HEAD] = j
     n[SHADOW_KNOWN] = 0
 
@@ -875,10 +1039,8 @@ def _try_behind(J, N, A, R, H, U, L, C, n, j, now):
         _find_shadow(J, N, A, R, n)
     outlasts = now + _estimate(J, U, n, j) > n[SHADOW]
     if outlasts and J[j].pes > n[MAX_EXTRA]:
-        J[j].reason = RESERVED
         return False
     if not _choose(J, N, n, j, False, outlasts):
-        J[j].reason = RESERVED if outlasts else FRAGMENTED
         return False
     if outlasts:
         for y in range(J[j].num_nodes):
@@ -886,6 +1048,32 @@ def _try_behind(J, N, A, R, H, U, L, C, n, j, now):
     _start(J, N, A, R, H, U, L, C, n, j, now)
     n[MAX_EXTRA] = _largest(N, True)
     return True
+
+
+# ---- the gate: doors, at each of which wait those whom the limits on queued jobs count together
+
+
+@_compiled
+def _wait_outside(G, D, n, j):
+    door = G[j].door
+    G[j].next = -1
+    if D[door].first == -1:
+        D[door].first, D[door].slot = j, n[NUM_DOORS]
+        D[n[NUM_DOORS]].active = door
+        n[NUM_DOORS] += 1
+    else:
+        G[D[door].last].next = j
+    D[door].last = j
+
+
+@_compiled
+def _step_in(G, D, n, door):
+    """The first at a door leaves it."""
+    D[door].first = G[D[door].first].next
+    if D[door].first == -1:
+        n[NUM_DOORS] -= 1
+        last = D[n[NUM_DOORS]].active
+        D[D[door].slot].active, D[last].slot = last, D[door].slot
 
 
 # ---- what happens
@@ -917,56 +1105,67 @@ def _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
     if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
         J[j].reason = LIMIT
         return False
-    if head >= 0:
-        if n[BACKFILL] == NO_BACKFILL:
-            return False
-        return _try_behind(J, N, A, R, H, U, L, C, n, j, now)
-    if _try_first(J, N, A, R, H, U, L, C, n, j, now):
+    if head == -1 and _try_first(J, N, A, R, H, U, L, C, n, j, now):
         return True
-    _set_head(J, n, j)
+    may_pass = head >= 0 and n[BACKFILL] != NO_BACKFILL
+    if may_pass and _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+        return True
+    if head == -1:
+        _set_head(n, j)
+    J[j].reason = _why(J, N, n, j, True)
     return False
 
 
 @_inlined
-def _arrive(J, N, A, Q, B, R, H, U, L, V, C, G, P, W, n, j, now):
+def _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, W, n, j, now):
     """A job is submitted: held at the gate, begun at once, or queued."""
     if len(L) > 0:
         if _is_held(J, L, V, C, n, j, True):
-            G[n[NUM_GATED]] = j
-            n[NUM_GATED] += 1
             J[j].stage, J[j].reason = GATED, GATE
+            _wait_outside(G, D, n, j)
             return
         _count(J, L, C, j, 1, True)
     _rate(J, U, P, W, n, j, now)
     if not _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
-        J[j].reason = max(J[j].reason, BEHIND)
-        _enqueue(J, Q, B, n, j)
+        _admit(J, Q, B, Y, n, j)
 
 
 @_compiled
-def _open_gate(J, Q, B, U, L, V, C, G, P, W, n, now):
+def _first_allowed(J, L, V, C, D, n):
+    """The door whose first came first, of those that no limit keeps shut; -1 where all are."""
+    best = -1
+    for x in range(n[NUM_DOORS]):
+        j = D[D[x].active].first
+        if best >= 0 and D[best].first < j:
+            continue
+        if not _is_held(J, L, V, C, n, j, True):
+            best = D[x].active
+    return best
+
+
+@_compiled
+def _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, W, n, now):
     """Let in, in order, those whom the limits on queued jobs no longer hold."""
-    kept = 0
-    for x in range(n[NUM_GATED]):
-        j = G[x]
-        if _is_held(J, L, V, C, n, j, True):
-            G[kept] = j
-            kept += 1
-        else:
-            _count(J, L, C, j, 1, True)
-            _rate(J, U, P, W, n, j, now)
-            _enqueue(J, Q, B, n, j)
-            n[DIRTY] = 1
-    n[NUM_GATED] = kept
+    n[GATE_DIRTY] = 0
+    door = _first_allowed(J, L, V, C, D, n)
+    while door >= 0:
+        j = D[door].first
+        _step_in(G, D, n, door)
+        _count(J, L, C, j, 1, True)
+        _rate(J, U, P, W, n, j, now)
+        _admit(J, Q, B, Y, n, j)
+        n[DIRTY] = 1
+        door = _first_allowed(J, L, V, C, D, n)
 
 
 @_compiled
-def _change(J, N, A, Q, B, R, H, U, L, C, T, n, node, kind, now):
+def _change(J, N, A, Q, B, Y, R, H, U, L, C, T, n, node, kind, now):
     """A node opens, takes no new jobs, or is lost with what runs on it."""
     if kind == DOWN:
         for x in range(n[NUM_RUNNING] - 1, -1, -1):
             if _is_on(J, N, A, R[x] & JOB_MASK, node):
-                _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, R[x] & JOB_MASK, now, NODE_LOST)
+                j = R[x] & JOB_MASK
+                _put_back(J, N, A, Q, B, Y, R, H, U, L, C, T, n, j, now, NODE_LOST)
     opens = 1 if kind == UP else 0
     if N[node].open != opens:
         sign = 1 if opens else -1
@@ -989,24 +1188,6 @@ def _over(J, R, n, j):
 # ---- one pass over the queue
 
 
-@_compiled
-def _block_is_held(B, L, V, C, n, b):
-    """Whether all of a block belong to one person whom a limit on everything of theirs holds."""
-    u = B[b].user
-    if u < 0:
-        return False
-    for row in range(len(L)):
-        value = V[n[EPOCH_NOW], row]
-        if value < 0 or L[row].scope != USER or L[row].queue >= 0 or L[row].what == QUEUED_JOBS:
-            continue
-        if L[row].only >= 0 and L[row].only != u:
-            continue
-        more = B[b].pes if L[row].what == RUNNING_PES else 1
-        if C[L[row].base + u] + more > value:
-            return True
-    return False
-
-
 @_inlined
 def _least_estimate(U, n, u, estimate):
     """A bound from below of what a job of person u is taken to need (the estimate itself, if it stays)."""
@@ -1027,177 +1208,245 @@ def _is_too_long(n, estimate, pes, now):
     return n[SHADOW_KNOWN] == 1 and now + estimate > n[SHADOW] and pes > n[MAX_EXTRA]
 
 
-@_compiled
-def _is_hopeless(Q, B, U, L, V, C, n, b, most, now):
+@_inlined
+def _is_hopeless(Q, B, U, n, b, most, now):
     """Whether no job of a block can begin behind the head."""
     if B[b].stale:
         _recount(Q, B, b)
-    return (
-        B[b].pes > most
-        or _is_too_long(n, _least_of_block(B, U, n, b), B[b].pes, now)
-        or _block_is_held(B, L, V, C, n, b)
+    return B[b].pes > most or _is_too_long(n, _least_of_block(B, U, n, b), B[b].pes, now)
+
+
+@_compiled
+def _next_hopeful(Q, B, U, n, at, most, now):
+    """The first place from one on whose job may begin behind the head; -1 where there is none."""
+    while at != -1:
+        b, i = at // BLOCK, at % BLOCK
+        if i == B[b].first and _is_hopeless(Q, B, U, n, b, most, now):
+            at = _first_of(B, B[b].next)
+            continue
+        least = _least_estimate(U, n, Q[b, i].user, Q[b, i].estimate)
+        if Q[b, i].pes <= most and not _is_too_long(n, least, Q[b, i].pes, now):
+            break
+        at = _follower(B, at)
+    return at
+
+
+@_inlined
+def _is_lane_held(J, Y, L, V, C, n, lane):
+    return len(L) > 0 and _is_held(J, L, V, C, n, Y[lane].job, False)
+
+
+@_compiled
+def _open_lanes(J, Q, B, Y, L, V, C, n):
+    """A pass begins: all lanes that no limit holds, each with its first job."""
+    n[NUM_TURNS] = 0
+    for x in range(n[NUM_LANES]):
+        lane = Y[x].active
+        at = _first_of(B, Y[lane].first)
+        Y[lane].at, Y[lane].job = at, Q[at // BLOCK, at % BLOCK].job
+        if not _is_lane_held(J, Y, L, V, C, n, lane):
+            Y[n[NUM_TURNS]].turn = lane
+            n[NUM_TURNS] += 1
+    for x in range(n[NUM_TURNS] // 2 - 1, -1, -1):
+        _sink(J, Y, n, x)
+
+
+@_compiled
+def _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now):
+    """Behind the head, in the queue's order."""
+    most = _largest(N, False)
+    while n[NUM_TURNS] > 0 and most > 0:
+        lane = Y[0].turn
+        if _is_lane_held(J, Y, L, V, C, n, lane):
+            _go_on(J, Q, Y, n, -1)
+            continue
+        at = _next_hopeful(Q, B, U, n, Y[lane].at, most, now)
+        if at != Y[lane].at:
+            _go_on(J, Q, Y, n, at)
+            if at == -1 or Y[0].turn != lane:
+                continue
+        j, follower = Y[lane].job, _follower(B, at)
+        came = J[j].seq
+        if _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+            _explain(J, N, Y, n, j, came)
+            _dequeue(Q, B, Y, n, at)
+            most = _largest(N, False)
+        _go_on(J, Q, Y, n, follower)
+
+
+@_inlined
+def _is_shorter(J, Q, B, U, n, b, best, shortest):
+    """Whether a block may hold one who goes before the shortest so far."""
+    least = _least_of_block(B, U, n, b)
+    return least < shortest or (
+        least == shortest and best >= 0 and _is_before(J, Q[b, B[b].first].job, best)
     )
 
 
 @_compiled
-def _backfill(J, N, A, Q, B, R, H, U, L, V, C, n, at, now):
-    """Behind the head, in the queue's order."""
-    most = _largest(N, False)
-    while at != -1 and most > 0:
-        b, i = at // BLOCK, at % BLOCK
-        if i == B[b].first and _is_hopeless(Q, B, U, L, V, C, n, b, most, now):
-            at = _first_of(B, B[b].next)
-            continue
-        j, follower = Q[b, i].job, _follower(B, at)
-        least = _least_estimate(U, n, Q[b, i].user, Q[b, i].estimate)
-        if Q[b, i].pes > most or _is_too_long(n, least, Q[b, i].pes, now):
-            pass
-        elif len(L) > 0 and _is_held(J, L, V, C, n, j, False):
-            J[j].reason = LIMIT
-        elif _try_behind(J, N, A, R, H, U, L, C, n, j, now):
-            _dequeue(Q, B, n, at)
-            most = _largest(N, False)
-        at = follower
-
-
-@_compiled
-def _is_allowed(J, L, V, C, n, j):
-    """Whether there is as much free as a job needs, anywhere, and no limit holds it."""
-    if J[j].num_nodes * J[j].pes > n[NUM_FREE]:
-        return False
-    if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
-        J[j].reason = LIMIT
-        return False
-    return True
-
-
-@_inlined
-def _next_shortest(J, Q, B, U, L, V, C, n, at, last, most, now):
-    """Who has the shortest estimate, first in the queue's order, behind the last tried: the place, or -1."""
-    best, shortest = -1, NEVER
+def _shortest_of(J, Q, B, Y, U, n, lane, last, best_at, most, now):
+    """Who in a lane has the shortest estimate, if shorter than the best so far: the place, or `best_at`."""
+    best, shortest, at = -1, NEVER, Y[lane].at
     past = _estimate(J, U, n, last) if last >= 0 else -1
+    if best_at >= 0:
+        best = Q[best_at // BLOCK, best_at % BLOCK].job
+        shortest = _estimate(J, U, n, best)
     while at != -1:
         b, i, here = at // BLOCK, at % BLOCK, at
-        if i == B[b].first and _least_of_block(B, U, n, b) >= shortest:
-            at = _first_of(B, B[b].next)
-            continue
-        if i == B[b].first and _is_hopeless(Q, B, U, L, V, C, n, b, most, now):
+        if i == B[b].first and (
+            not _is_shorter(J, Q, B, U, n, b, best, shortest)
+            or _is_hopeless(Q, B, U, n, b, most, now)
+        ):
             at = _first_of(B, B[b].next)
             continue
         at = _follower(B, at)
         j, pes = Q[b, i].job, Q[b, i].pes
         least = _least_estimate(U, n, Q[b, i].user, Q[b, i].estimate)
-        if least >= shortest or pes > most or _is_too_long(n, least, pes, now):
+        if least > shortest or pes > most or _is_too_long(n, least, pes, now):
             continue
         estimate = _estimate(J, U, n, j) if n[ESTIMATES] == LAST_TWO else least
-        if (
-            estimate >= shortest
-            or estimate < past
-            or (estimate == past and not _is_before(J, last, j))
-        ):
+        if estimate > shortest or estimate < past or J[j].num_nodes * pes > n[NUM_FREE]:
             continue
-        if _is_allowed(J, L, V, C, n, j):
-            best, shortest = here, estimate
-    return best
+        if estimate == shortest and best >= 0 and not _is_before(J, j, best):
+            continue
+        if estimate > past or _is_before(J, last, j):
+            best, best_at, shortest = j, here, estimate
+    return best_at
 
 
 @_compiled
-def _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, head, now):
-    """Behind the head's place, by estimate; equals in the queue's order."""
+def _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now):
+    """Behind the head, by estimate; equals in the queue's order."""
     most, last = _largest(N, False), -1
     while most > 0:
-        at = _next_shortest(J, Q, B, U, L, V, C, n, _follower(B, head), last, most, now)
+        at = -1
+        for x in range(n[NUM_TURNS]):
+            lane = Y[x].turn
+            if Y[lane].at != -1 and not _is_lane_held(J, Y, L, V, C, n, lane):
+                at = _shortest_of(J, Q, B, Y, U, n, lane, last, at, most, now)
         if at == -1:
             break
         last = Q[at // BLOCK, at % BLOCK].job
+        came = J[last].seq
         if _try_behind(J, N, A, R, H, U, L, C, n, last, now):
-            _dequeue(Q, B, n, at)
-            # Those before a job in its block move up when it leaves.
-            head += at // BLOCK == head // BLOCK
+            _explain(J, N, Y, n, last, came)
+            lane = J[last].lane
+            if at == Y[lane].at:
+                Y[lane].at = _follower(B, at)
+            elif at // BLOCK == Y[lane].at // BLOCK:
+                # Those before a job in its block move up when it leaves.
+                Y[lane].at += 1
+            _dequeue(Q, B, Y, n, at)
             most = _largest(N, False)
 
 
 @_compiled
-def _stop_those(J, N, A, Q, B, R, H, U, L, C, K, T, n, first, end, j, now):
-    """Put back, of the victims in K, those on the picked nodes."""
-    for x in range(len(N)):
-        N[x].num_fit = 0
-    for y in range(J[j].num_nodes):
-        N[N[y].pick].num_fit = 1
-    for x in range(first, end):
-        v = K[x].job
-        taken = 0
-        for y in range(J[v].num_nodes):
-            taken += N[_node_of(J, N, A, v, y)].num_fit
-        if taken > 0:
-            _put_back(J, N, A, Q, B, R, H, U, L, C, T, n, v, now, PREEMPTED)
+def _lift(J, N, A, v, sign):
+    """Give a victim's PEs back in `then`, or take them again."""
+    for y in range(J[v].num_nodes):
+        node = _node_of(J, N, A, v, y)
+        N[node].then += sign * _takes(J, N, v, node)
 
 
 @_compiled
-def _make_room(J, N, A, Q, B, R, H, U, L, C, P, K, T, n, j, now):
-    """Stop jobs of low queues, the latest first, until job j fits; only those on the nodes it takes."""
-    if J[j].queue < 0 or P[J[j].queue].low:
-        return False
+def _low_running(J, R, P, K, n):
+    """Put into K the running jobs of low queues, the latest first: where they begin, and end."""
     num = 0
     for x in range(n[NUM_RUNNING]):
         r = R[x] & JOB_MASK
         if J[r].queue >= 0 and P[J[r].queue].low:
             K[num].key, K[num].job = -J[r].seq, r
             num += 1
-    for x in range(len(N)):
-        N[x].then = N[x].free
     first = _sort(K, num)
-    for x in range(first, first + num):
-        v = K[x].job
-        for y in range(J[v].num_nodes):
-            node = _node_of(J, N, A, v, y)
-            N[node].then += _takes(J, N, v, node)
-        if _choose(J, N, n, j, True, False):
-            _stop_those(J, N, A, Q, B, R, H, U, L, C, K, T, n, first, x + 1, j, now)
-            return True
-    return False
+    return first, first + num
 
 
 @_compiled
-def _pass(J, N, A, Q, B, R, H, U, L, V, C, P, K, T, n, now):
+def _find_victims(J, N, A, R, P, K, n, j):
+    """Put into K whom to stop so that job j fits: the latest, and none who may as well go on; how many."""
+    if J[j].queue < 0 or P[J[j].queue].low:
+        return 0
+    for x in range(len(N)):
+        N[x].then = N[x].free
+    first, last = _low_running(J, R, P, K, n)
+    end, fits = first, False
+    while end < last and not fits:
+        _lift(J, N, A, K[end].job, 1)
+        end += 1
+        fits = _choose(J, N, n, j, True, False)
+    num = 0
+    for x in range(end - 1 if fits else first - 1, first - 1, -1):
+        _lift(J, N, A, K[x].job, -1)
+        if not _choose(J, N, n, j, True, False):
+            _lift(J, N, A, K[x].job, 1)
+            num += 1
+            K[x].key = 1
+    at = 0
+    for x in range(first, end if fits else first):
+        if K[x].key == 1:
+            K[at].job = K[x].job
+            at += 1
+    return num
+
+
+@_compiled
+def _replace(J, N, A, Q, B, Y, R, H, U, L, C, K, T, n, num, now):
+    """Stop the victims in K for the first in the queue, which begins in their place."""
+    lane = Y[0].turn
+    j = Y[lane].job
+    _explain(J, N, Y, n, j, J[j].seq)
+    _dequeue(Q, B, Y, n, Y[lane].at)
+    for x in range(num):
+        _put_back(J, N, A, Q, B, Y, R, H, U, L, C, T, n, K[x].job, now, PREEMPTED)
+    _choose(J, N, n, j, False, False)
+    _start(J, N, A, R, H, U, L, C, n, j, now)
+
+
+@_compiled
+def _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, K, T, n, now):
     """Begin what may begin now."""
-    n[HEAD], n[IS_FRAGMENTED] = -1, 0
-    at = _first_of(B, n[FIRST])
-    while at != -1:
-        b, i = at // BLOCK, at % BLOCK
-        if i == B[b].first and _block_is_held(B, L, V, C, n, b):
-            at = _first_of(B, B[b].next)
+    n[HEAD] = -1
+    _open_lanes(J, Q, B, Y, L, V, C, n)
+    while n[NUM_TURNS] > 0 and n[HEAD] == -1:
+        lane = Y[0].turn
+        j, at = Y[lane].job, Y[lane].at
+        if _is_lane_held(J, Y, L, V, C, n, lane):
+            _go_on(J, Q, Y, n, -1)
             continue
-        j, follower = Q[b, i].job, _follower(B, at)
-        if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
-            J[j].reason = LIMIT
-            at = follower
-        elif _try_first(J, N, A, R, H, U, L, C, n, j, now):
-            _dequeue(Q, B, n, at)
-            at = follower
-        elif n[PREEMPT] and _make_room(J, N, A, Q, B, R, H, U, L, C, P, K, T, n, j, now):
-            at = _first_of(B, n[FIRST])
+        follower, came = _follower(B, at), J[j].seq
+        if _try_first(J, N, A, R, H, U, L, C, n, j, now):
+            _explain(J, N, Y, n, j, came)
+            _dequeue(Q, B, Y, n, at)
+            _go_on(J, Q, Y, n, follower)
+            continue
+        num = _find_victims(J, N, A, R, P, K, n, j) if n[PREEMPT] else 0
+        if num > 0:
+            _replace(J, N, A, Q, B, Y, R, H, U, L, C, K, T, n, num, now)
+            _open_lanes(J, Q, B, Y, L, V, C, n)
         else:
-            _set_head(J, n, j)
-            break
-    if at != -1 and n[BACKFILL] == IN_ORDER:
-        _backfill(J, N, A, Q, B, R, H, U, L, V, C, n, _follower(B, at), now)
-    elif at != -1 and n[BACKFILL] == SHORTEST:
-        _backfill_shortest(J, N, A, Q, B, R, H, U, L, V, C, n, at, now)
+            _set_head(n, j)
+            _go_on(J, Q, Y, n, follower)
+    if n[HEAD] >= 0 and n[BACKFILL] == IN_ORDER:
+        _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now)
+    elif n[HEAD] >= 0 and n[BACKFILL] == SHORTEST:
+        _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now)
     n[DIRTY] = 0
+    _remember(J, N, Q, B, Y, L, V, C, n)
 
 
 # ---- the whole
 
 
 @_inlined
-def _add_time(T, n, passed):
+def _add_time(J, N, T, n, passed):
     T[CAPACITY] += passed * (n[NUM_OPEN] + n[CLOSED_BUSY])
     T[BUSY] += passed * (n[NUM_OPEN] - n[NUM_FREE] + n[CLOSED_BUSY])
     if n[NUM_QUEUED] > 0:
         T[IDLE_WAITING] += passed * n[NUM_FREE]
-    if n[HEAD] >= 0 and n[IS_FRAGMENTED]:
-        T[FRAGMENT] += passed * n[NUM_FREE]
+    if n[HEAD] >= 0:
+        free = _free_for(J, N, n, n[HEAD], True)
+        if free >= J[n[HEAD]].num_nodes * J[n[HEAD]].pes:
+            T[FRAGMENT] += passed * free
 
 
 @_inlined
@@ -1206,7 +1455,7 @@ def _next_event(J, H, X, S, n):
     at = J[n[NUM_ARRIVED]].submit * 8 + SUBMIT if n[NUM_ARRIVED] < len(J) else NEVER
     if n[HEAP] > 0:
         at = min(at, H[0].key)
-    if at == NEVER and n[NUM_QUEUED] + n[NUM_GATED] == 0:
+    if at == NEVER and n[NUM_QUEUED] + n[NUM_DOORS] == 0:
         return NEVER
     if n[NUM_CHANGED] < len(X):
         at = min(at, X[n[NUM_CHANGED]].time * 8 + CHANGE)
@@ -1216,18 +1465,18 @@ def _next_event(J, H, X, S, n):
 
 
 @_inlined
-def _happen(J, N, A, X, Q, B, R, H, U, L, V, C, G, P, W, T, n, rank, now):
+def _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, W, T, n, rank, now):
     """Let the next event of a rank happen."""
     if rank == SUBMIT:
-        _arrive(J, N, A, Q, B, R, H, U, L, V, C, G, P, W, n, n[NUM_ARRIVED], now)
+        _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, W, n, n[NUM_ARRIVED], now)
         n[NUM_ARRIVED] += 1
     elif rank == CHANGE:
         x = n[NUM_CHANGED]
-        _change(J, N, A, Q, B, R, H, U, L, C, T, n, X[x].node, X[x].kind, now)
+        _change(J, N, A, Q, B, Y, R, H, U, L, C, T, n, X[x].node, X[x].kind, now)
         n[NUM_CHANGED] += 1
     elif rank == EPOCH:
         n[EPOCH_NOW] += 1
-        n[DIRTY] = 1
+        n[DIRTY] = n[GATE_DIRTY] = 1
     else:
         j = H[0].job
         _remove_event(H, n, 0)
@@ -1238,32 +1487,33 @@ def _happen(J, N, A, X, Q, B, R, H, U, L, V, C, G, P, W, T, n, rank, now):
 
 
 @_compiled
-def _play(J, N, A, X, Q, B, R, H, U, L, S, V, C, G, P, W, K, T, n):
+def _play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, W, K, T, n):
     """From the first submission to the last end. X: changes of nodes; S: since when each row of V holds."""
     now = J[0].submit if len(J) else 0
     at = _next_event(J, H, X, S, n)
     while at < NEVER:
         rank = at & 7
-        _add_time(T, n, max(0, (at >> 3) - now))
+        _add_time(J, N, T, n, max(0, (at >> 3) - now))
         now = max(now, at >> 3)  # a node may change before the first submission
         T[EVENTS] += 1
         while rank != OVER and n[NUM_RUNNING] > 0 and R[0] >> JOB_BITS <= now:
             _release(J, N, A, R, n, R[0] & JOB_MASK)
             n[DIRTY] = 1
-        _happen(J, N, A, X, Q, B, R, H, U, L, V, C, G, P, W, T, n, rank, now)
+        _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, W, T, n, rank, now)
         at = _next_event(J, H, X, S, n)
         if rank == OVER or (n[BATCHED] and at >> 3 <= now):
             continue
-        if n[NUM_GATED] > 0:
-            _open_gate(J, Q, B, U, L, V, C, G, P, W, n, now)
+        if n[NUM_DOORS] > 0 and n[GATE_DIRTY]:
+            _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, W, n, now)
         if _is_due(W, n, now):
-            _reprioritise(J, Q, B, U, P, W, K, n, now)
+            _reprioritise(J, Q, B, Y, U, P, W, K, n, now)
             n[DIRTY] = 1
         while n[DIRTY]:
-            _pass(J, N, A, Q, B, R, H, U, L, V, C, P, K, T, n, now)
-            if n[NUM_GATED] > 0:  # who began is queued no longer
-                _open_gate(J, Q, B, U, L, V, C, G, P, W, n, now)
+            _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, K, T, n, now)
+            if n[NUM_DOORS] > 0 and n[GATE_DIRTY]:  # who began is queued no longer
+                _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, W, n, now)
         at = _next_event(J, H, X, S, n)
+    _explain_all(J, N, Q, B, Y, n)
 
 
 def run(
@@ -1271,26 +1521,35 @@ def run(
     nodes: Any,
     changes: Any,
     rules: dict[str, int],
-    limits: tuple[Any, Any, Any, int],
+    limits: tuple[Any, Any, Any, int, Any],
     queues: Any,
     weights: dict[str, float],
     num_users: int,
 ) -> tuple[Any, Any]:
     """Play the log; fills the jobs' start, end, reason and restarts. Gives the nodes they got, and totals."""
     num, num_running = len(jobs), int(min(len(jobs), nodes["size"].sum())) + 1
-    rows, since, values, num_counters = limits
+    rows, since, values, num_counters, doors = limits
+    num_lanes = int(jobs["lane"].max(initial=0)) + 1
+    num_doors = int(doors.max(initial=-1)) + 1
     # A block is made when half of one was filled; jobs that are put back fill blocks again.
     lost = changes["node"][changes["kind"] == DOWN]
     num_filled = num + int(nodes["size"][lost].sum())
-    num_blocks = (num if rules["preempt"] else num_filled // (BLOCK // 2)) + 4
+    num_blocks = num_filled // (BLOCK // 2) + num_lanes
+    num_blocks = num if rules["preempt"] or num_blocks > num else num_blocks
     n = np.zeros(NUM_SCALARS, np.int64)
     n[: len(RULES)] = [rules[name] for name in RULES]
-    n[[FIRST, TAIL, HEAD]] = -1
+    n[HEAD] = -1
     n[NUM_SPARE] = num_blocks
     n[NUM_OPEN] = n[NUM_FREE] = nodes["size"][nodes["open"] == 1].sum()
     n[LAST_PRIORITY] = jobs["submit"][0] if num else 0
     bounds = np.empty(num_blocks, _BOUNDS)
     bounds["spare"] = np.arange(num_blocks)
+    lanes = np.zeros(num_lanes, _LANE)
+    lanes["first"] = lanes["tail"] = -1
+    gated = np.empty(len(doors), _GATED)
+    gated["door"] = doors
+    outside = np.zeros(num_doors, _DOOR)
+    outside["first"] = -1
     people = np.zeros(num_users, _PERSON)
     people["last"] = people["before"] = -1
     nodes["free"] = nodes["size"]
@@ -1307,6 +1566,7 @@ def run(
         changes,
         np.empty((num_blocks, BLOCK), _ENTRY),
         bounds,
+        lanes,
         np.empty(num_running, np.int64),
         # Not by the machine's size: jobs of no length that begin in one second all end after it.
         np.empty(2 * num + 2, _EVENT),
@@ -1315,7 +1575,8 @@ def run(
         since,
         values,
         np.zeros(num_counters, np.int64),
-        np.empty(num if num_counters else 0, np.int32),
+        gated,
+        outside,
         queues,
         np.array([weights[name] for name in WEIGHTS], np.float64),
         np.empty(2 * num if needs_candidates else 0, _CANDIDATE),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -73,6 +73,38 @@ def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any
     )
     values = values.reshape(len(since), len(limits))
     return rows, np.array(since, np.int64), values, num_counters
+
+
+def lanes_of(limits: Sequence[Limit], workload: Workload) -> Any:
+    """Jobs of one number are held or let go together by the limits on what runs."""
+    return _together([limit for limit in limits if limit.what != "queued-jobs"], workload)
+
+
+def doors_of(limits: Sequence[Limit], workload: Workload) -> Any:
+    """Jobs of one number are held or let in together by the limits on what is queued; none without any."""
+    gates = [limit for limit in limits if limit.what == "queued-jobs"]
+    return _together(gates, workload) if gates else np.zeros(0, np.int64)
+
+
+def _together(limits: Sequence[Limit], workload: Workload) -> Any:
+    codes = np.zeros(len(workload), np.int64)
+    for limit in limits:
+        for values in _counted_by(limit, workload):
+            codes = codes * (values.max(initial=-1) + 2) + values + 1
+            codes = np.unique(codes, return_inverse=True)[1]
+    return codes
+
+
+def _counted_by(limit: Limit, workload: Workload) -> Iterator[Any]:
+    """What tells jobs apart to a limit: whose they are, -1 where it holds for none; and how many GPUs."""
+    who = np.zeros_like(workload.user) if limit.scope == "all" else getattr(workload, limit.scope)
+    if limit.queue is not None:
+        who = np.where(workload.queue == _code(workload, "queue", limit.queue), who, -1)
+    if limit.only is not None:
+        who = np.where(who == _code(workload, limit.scope, limit.only), who, -1)
+    yield who
+    if limit.what == "running-gpus":
+        yield np.where(who >= 0, workload.pes, -1)
 
 
 def _code(workload: Workload, kind: str, name: str | None) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
-from hakaru.sim.limits import Limit, rows_of
+from hakaru.sim.limits import Limit, doors_of, lanes_of, rows_of
 from hakaru.sim.machine import KINDS
 from hakaru.sim.schedule import Schedule
 from hakaru.sim.workload import LONGEST_S
@@ -204,9 +204,10 @@ def _dated(jobs: Any, workload: Workload) -> Any:
     return jobs
 
 
-def _limits(workload: Workload, options: Options) -> tuple[Any, Any, Any, int]:
+def _limits(workload: Workload, options: Options) -> tuple[Any, Any, Any, int, Any]:
     rows, since, values, num_counters = rows_of(options.limits, workload, options.zone)
-    return rows, since - _first(workload), values, num_counters
+    doors = doors_of(options.limits, workload)
+    return rows, since - _first(workload), values, num_counters, doors
 
 
 def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Any:
@@ -232,6 +233,7 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
         "user": workload.user,
         "account": workload.account,
         "queue": workload.queue,
+        "lane": lanes_of(options.limits, workload),
     }
     for name, values in columns.items():
         jobs[name] = values

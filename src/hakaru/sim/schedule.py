@@ -59,9 +59,8 @@ class Schedule:
 
     @property
     def why(self) -> Any:
-        """The code of what held a job last; one that waited and was never looked at was behind others."""
-        held = np.where(self.reason == 0, REASONS.index("behind others"), self.reason)
-        return np.where((self.start >= 0) & (self.wait == 0), 0, held)
+        """The code of what held a job last; none if it began on submission."""
+        return np.where((self.start >= 0) & (self.wait == 0), 0, self.reason)
 
     def nodes_of(self, job: int) -> list[int]:
         """On which it ran last; none on a flat pool."""
