@@ -214,6 +214,7 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
     from hakaru.sim import _queueing as kernel
 
     jobs = np.zeros(len(workload), kernel.JOB)
+    jobs["lane"] = lanes_of(options.limits, workload)  # first, for it takes room to find
     pes, num_nodes = _shape(workload, machine)
     has_models = _has_models(machine)
     estimate = estimated(workload, options)
@@ -233,7 +234,6 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
         "user": workload.user,
         "account": workload.account,
         "queue": workload.queue,
-        "lane": lanes_of(options.limits, workload),
     }
     for name, values in columns.items():
         jobs[name] = values
