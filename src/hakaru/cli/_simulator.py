@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
     from hakaru.lake import Lake
     from hakaru.sim import Machine, Outage, Policy, Workload
+    from hakaru.sim.idle import IdleRule
     from hakaru.sim.site import Site, Taken
     from hakaru.sources.swf import Header
 
@@ -148,11 +149,15 @@ def workload_of(
     site: Site,
     columns: Sequence[str] | None = None,
     no_request: str | None = None,
+    idle_rules: Sequence[IdleRule] = (),
 ) -> Workload:
     """The chosen jobs of one cluster, with more columns than are simulated where they are asked for."""
+    from hakaru.sim.idle import with_idleness
     from hakaru.sim.site import jobs_of
 
-    return site.workload(jobs_of(session, selection, columns), cast(Any, no_request))
+    jobs = jobs_of(session, selection, columns)
+    jobs = with_idleness(session, site.name, jobs, idle_rules)
+    return site.workload(jobs, cast(Any, no_request))
 
 
 def site_of(session: Session, data: Data, cluster: str) -> tuple[Site, Header | None]:

@@ -28,7 +28,7 @@ from hakaru.errors import HakaruError
 if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
     from hakaru.lake import Lake
-    from hakaru.sim import Options, Policy
+    from hakaru.sim import Options, Policy, Workload
 
 EPILOG = """\b
 Examples:
@@ -102,6 +102,12 @@ BY = ("queue", "size", "class", "month", "account", "user")
     metavar="N",
     help="With --policy conservative: how many of those who wait have a reservation.",
 )
+@click.option(
+    "--end-idle",
+    metavar="HOURS",
+    help="End a job whose GPUs all did nothing for so many hours, as samples of them tell; "
+    "HOURS[,use=SHARE][,gap=MINUTES], e.g. 2,use=0.05.",
+)
 @click.option("--replay", is_flag=True, help="Hold the simulated waits against the recorded ones.")
 @click.option("--by", multiple=True, type=click.Choice(BY), help="Waits of each group too.")
 @click.option(
@@ -125,6 +131,7 @@ def command(
     low_queues: tuple[str, ...],
     weights: tuple[str, ...],
     depth: int | None,
+    end_idle: str | None,
     replay: bool,
     by: tuple[str, ...],
     into: str | None,
@@ -144,7 +151,7 @@ def command(
         emit(_policies(page_width()))
         return
     policy = _tuned(POLICIES.get(policy_id), weights, depth)
-    rules = _Rules(policy, estimates, events, limits, low_queues)
+    rules = _Rules(policy, estimates, events, limits, low_queues, end_idle)
     _check(data, into, output, rules)
     selection = make_selection(**filters, cluster=cluster)
     with open_lake(data) as lake, open_session(lake) as session:
@@ -175,14 +182,27 @@ class _Rules:
         events: str,
         limits: Sequence[str],
         low_queues: Sequence[str],
+        end_idle: str | None,
     ) -> None:
         from hakaru.sim import estimates_of
+        from hakaru.sim.idle import parse_rule
         from hakaru.sim.notation import parse_limit
 
         self.policy, self.estimates, self.events = policy, estimates, events
         self.estimator = None if estimates == "request" else estimates_of(estimates)
         self.limits = [parse_limit(text) for text in limits]
         self.low_queues = low_queues
+        self.idle = [parse_rule(end_idle)] if end_idle is not None else []
+
+    def applied(self, workload: Workload, unit: str) -> tuple[Workload, list[str]]:
+        """What they make of the jobs before anything is played, and what is told of it."""
+        from hakaru.sim.idle import end_idle
+
+        told = []
+        for rule in self.idle:
+            workload, note = end_idle(workload, rule, unit)
+            told.append(note)
+        return workload, told
 
     def options(self, zone: str) -> Options:
         from hakaru.sim import Options
@@ -204,6 +224,7 @@ class _Rules:
             f"events: {self.events}",
         ]
         texts += [f"limit {write_limit(limit)}" for limit in self.limits]
+        texts += [rule.words for rule in self.idle]
         return [*texts, *(f"low queue {name}" for name in self.low_queues)]
 
 
@@ -229,7 +250,10 @@ class _Run:
 
         self.site, header = site_of(self.session, data, self.cluster)
         self.log_start = int(header.start_s) if header else None
-        workload = workload_of(self.session, self.selection, self.site, columns, no_request)
+        workload = workload_of(
+            self.session, self.selection, self.site, columns, no_request, self.rules.idle
+        )
+        workload, self.applied = self.rules.applied(workload, self.unit)
         self.taken = machine_of(self.site, asked, workload)
         self.machine = self.taken.machine
         load_kernel(self.rules.policy)
@@ -241,7 +265,7 @@ class _Run:
         from hakaru.sim.notation import write_machine
 
         machine = write_machine(self.machine, self.unit)
-        rules = [f"the machine is {self.taken.whence}", *self.taken.notes]
+        rules = [*self.applied, f"the machine is {self.taken.whence}", *self.taken.notes]
         rules += [", ".join(self.rules.words())]
         return Told(self.schedule, self.rules.policy, self.cluster, self.unit, machine, rules)
 

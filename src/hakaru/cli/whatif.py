@@ -147,7 +147,7 @@ def _play(
     from hakaru.sim.whatif import run
 
     site, _ = site_of(session, data, chosen.clusters[0])
-    workload = workload_of(session, chosen, site)
+    workload = workload_of(session, chosen, site, idle_rules=scenario.idle_rules)
     for policy in dict.fromkeys(plan.policy for plan in scenario.plans):
         load_kernel(POLICIES.get(policy))  # compiled once, before many processes would
     with _progress(len(scenario.plans)) as tell:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from hakaru.sim.idle import IdleRule
 from hakaru.sim.limits import SCOPES, WHAT, Limit
 from hakaru.sim.policies import POLICIES
 from hakaru.sim.site import MachineSpec
@@ -16,10 +17,6 @@ from hakaru.sim.whatif._check import Checker, ScenarioError
 from hakaru.sim.workload import estimates_of
 
 DAY_S = 86400.0
-NO_TELEMETRY = (
-    "which jobs are idle is only known from measured use of the GPUs, and this log has none (no samples "
-    "are ingested yet): leave the key out"
-)
 
 
 @dataclass(frozen=True)
@@ -72,6 +69,7 @@ class Plan:
     queues: Mapping[str, QueueRule] = field(default_factory=dict)
     low_queues: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
+    end_idle_after_h: IdleRule | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +84,12 @@ class Scenario:
     @property
     def plans(self) -> tuple[Plan, ...]:
         return (self.baseline, *self.variants)
+
+    @property
+    def idle_rules(self) -> tuple[IdleRule, ...]:
+        """What must be looked up in the samples before the scenario can be played."""
+        rules = [plan.end_idle_after_h for plan in self.plans]
+        return tuple(dict.fromkeys(rule for rule in rules if rule is not None))
 
 
 def read(toml_text: str, where: str = "the scenario") -> Scenario:
@@ -141,6 +145,8 @@ def _plan(checker: Checker, raw: Any, where: str, begin: Plan) -> Plan:
         values["queues"] = _queues(checker, values["queues"], named)
     if "accurate_requests" in values:
         values["accurate_requests"] = _accurate(checker, values["accurate_requests"], named)
+    if "end_idle_after_h" in values:
+        values["end_idle_after_h"] = _idle(checker, values["end_idle_after_h"], named)
     plan = replace(begin, **{key: value for key, value in values.items() if value is not None})
     _check_plan(checker, plan, named)
     return plan
@@ -185,6 +191,14 @@ def _accurate(checker: Checker, raw: Any, where: str) -> AccurateRequests | None
     if not _has(given, "users"):
         checker.problems.append(f"{where}.accurate_requests: lacks users, in percent")
     return AccurateRequests(**values) if "users" in values else None
+
+
+def _idle(checker: Checker, raw: Any, where: str) -> IdleRule | None:
+    given = raw if isinstance(raw, Mapping) else {"hours": raw}
+    values = checker.table(given, f"{where}.end_idle_after_h", IDLE)
+    if not _has(given, "hours"):
+        checker.problems.append(f"{where}.end_idle_after_h: lacks hours")
+    return IdleRule(**values) if "hours" in values else None
 
 
 def _check_machine(checker: Checker, machine: MachineSpec, where: str) -> None:
@@ -269,10 +283,6 @@ def _moment(value: Any) -> datetime:
     return value.astimezone(UTC) if value.tzinfo else value
 
 
-def _idle(value: Any) -> None:
-    raise ValueError(NO_TELEMETRY)
-
-
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError(f"expected a list of tables, found {value!r}")
@@ -329,7 +339,7 @@ PLAN: dict[str, check.Parse] = {
     "queues": _as_it_is,
     "low_queues": check.texts,
     "failures": _list,
-    "end_idle_after_h": _idle,
+    "end_idle_after_h": _as_it_is,
 }
 LIMIT: dict[str, check.Parse] = {
     "scope": check.one_of(*SCOPES),
@@ -343,6 +353,11 @@ ACCURATE: dict[str, check.Parse] = {
     "users": check.number(0, 100),
     "factor": check.number(1),
     "at_least_min": check.number(0),
+}
+IDLE: dict[str, check.Parse] = {
+    "hours": check.number(0, above=True),
+    "use": check.number(0, 0.99),
+    "gap_min": check.number(0, above=True),
 }
 QUEUE: dict[str, check.Parse] = {
     "max_walltime_h": check.number(0, above=True),

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from hakaru.errors import HakaruError
+from hakaru.sim.idle import end_idle
 from hakaru.sim.machine import Group, Machine, Outage
 from hakaru.sim.policies import POLICIES, Policy
 from hakaru.sim.run import Options
@@ -20,7 +21,6 @@ from hakaru.sim.whatif.scenario import MACHINE, Failure, Plan, Scenario
 from hakaru.sim.workload import Workload, estimates_of
 
 if TYPE_CHECKING:
-    from hakaru.settings import Cluster
     from hakaru.sim.limits import Limit
 
 ORIGIN = "origin"  # a column of the table: which job of the log it is, of copies too
@@ -92,7 +92,7 @@ def _prepared(scenario: Scenario, plan: Plan, workload: Workload, site: Site) ->
     cluster = site.cluster
     taken, notes = _machine(scenario, plan, site, workload)
     loaded, note = _loaded(plan, workload, scenario.seed)
-    changed, more = _jobs(plan, loaded, cluster, scenario.seed)
+    changed, more = _jobs(plan, loaded, site, scenario.seed)
     asked = np.zeros(len(workload), bool)
     asked[loaded.table[ORIGIN].to_numpy()] = True
     recipe = Recipe(
@@ -113,21 +113,23 @@ def _loaded(plan: Plan, workload: Workload, seed: int) -> tuple[Workload, str]:
     return (workload, "") if plan.load is None else changes.grow_load(workload, plan.load, seed)
 
 
-def _jobs(
-    plan: Plan, workload: Workload, cluster: Cluster, seed: int
-) -> tuple[Workload, list[str]]:
-    """After the load, in this order: requests, then what the queues make of the requests."""
+def _jobs(plan: Plan, workload: Workload, site: Site, seed: int) -> tuple[Workload, list[str]]:
+    """After the load, in this order: idle jobs, requests, then what the queues make of the requests."""
     notes = []
+    if plan.end_idle_after_h is not None:
+        workload, note = end_idle(workload, plan.end_idle_after_h, site.unit)
+        notes.append(note)
     if plan.accurate_requests is not None:
         workload, note = changes.make_accurate(workload, plan.accurate_requests, seed)
         notes.append(note)
     if plan.scale_requests is not None:
         workload, note = changes.scale_requests(workload, plan.scale_requests)
         notes.append(note)
+    queues = site.cluster.queues
     for name, rule in plan.queues.items():
         points = plan.weights.get("queue", {})
         if changes.matters(name, points, plan.limits, plan.low_queues):
-            workload, note = changes.widen_queue(workload, name, rule, cluster.queues.get(name))
+            workload, note = changes.widen_queue(workload, name, rule, queues.get(name))
         else:
             note = (
                 f"queue {name} has no points, no limit and does not yield: the scheduler would not tell "

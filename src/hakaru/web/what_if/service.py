@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.sim import POLICIES
+from hakaru.sim.idle import IdleRule, with_idleness
 from hakaru.sim.site import Site, jobs_of
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
@@ -67,7 +69,7 @@ class Desk:
             )
 
         def prepare(folder: Path) -> Site:
-            return self._fetch(selection, folder)
+            return self._fetch(selection, folder, scenario.idle_rules)
 
         names = [plan.name for plan in scenario.plans]
         return self._told(self.runs.start(Run(wanted, names, num_jobs, prepare)))
@@ -110,14 +112,14 @@ class Desk:
         period = Filters(since=wanted.since, until=wanted.until)
         return replace(period.selection(), clusters=names)
 
-    def _fetch(self, selection: Selection, folder: Path) -> Site:
+    def _fetch(self, selection: Selection, folder: Path, rules: Sequence[IdleRule]) -> Site:
         """Whose jobs they are, and the jobs written as a file that the player maps."""
         import pyarrow as pa
 
         (name,) = selection.clusters
 
         def write(session: Session) -> Site:
-            table = jobs_of(session, selection)
+            table = with_idleness(session, name, jobs_of(session, selection), rules)
             with pa.ipc.new_file(str(folder / player.JOBS), table.schema) as sink:
                 sink.write_table(table)
             return Site.of(session, name)
