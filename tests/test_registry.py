@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from hakaru.errors import HakaruError
-from hakaru.registry import Registry
+from hakaru.registry import Registry, hint
 
 
 @dataclass(frozen=True)
@@ -72,3 +72,10 @@ def test_analyses_come_in_reading_order_whatever_was_imported_first(first: str) 
     subjects = ast.literal_eval(told.stdout)
     assert subjects[:3] == ["overview", "parallelism", "requests"]
     assert subjects.index("waits") < subjects.index("shapes")
+
+
+def test_a_long_list_of_names_is_cut_and_counted() -> None:
+    users = [f"user{n:03}" for n in range(200)]
+    assert hint("nobody", users, most=3) == "known: user000, user001, user002 and 197 more"
+    assert "user018" in hint("user0188", users, most=3)
+    assert hint("x", []) == "known: none"

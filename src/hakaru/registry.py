@@ -20,13 +20,23 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
-def hint(name: str, known: Iterable[str]) -> str:
-    """What a mistyped name may have meant, else the names that there are; case does not matter."""
+MOST_NAMES = 40
+
+
+def hint(name: str, known: Iterable[str], most: int = MOST_NAMES) -> str:
+    """What a mistyped name may have meant, else the names that there are, `most` of them."""
     names = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name.lower(), names, n=3)
     if near:
         return f"did you mean {' or '.join(names[each] for each in near)}?"
-    return f"known: {', '.join(names.values()) or 'none'}"
+    return f"known: {listed(names.values(), most)}"
+
+
+def listed(names: Iterable[str], most: int = MOST_NAMES) -> str:
+    """`a, b, c and 5 more`: the first of the names, and how many are left unsaid."""
+    every = list(names)
+    more = f" and {len(every) - most:,} more" if len(every) > most else ""
+    return (", ".join(every[:most]) or "none") + more
 
 
 class Registry(Generic[T]):

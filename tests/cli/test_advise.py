@@ -77,7 +77,7 @@ def test_where_nothing_is_better_nothing_is_advised(log: Path, tmp_path: Path) -
     path = tmp_path / "advice.json"
     result = hakaru(*asked(log, "--no-account-loses-more-than", "0.1", "-o", path))
     assert result.exit_code == 0, result.output
-    assert "Nothing beats what you have" in result.output
+    assert "Nothing is advised: " in result.output
     assert "no account loses" in result.output
     assert "sacctmgr" not in result.output
     got = json.loads(path.read_text())
@@ -129,9 +129,13 @@ def test_gpus_of_a_workspace_are_limited_as_such(lake: Lake) -> None:
         (["--keep", "utilisation:much"], "'much' is not a part: write 10% or 0.1"),
         (["--no-user-loses-more-than", "ten"], "--no-user-loses-more-than 'ten' is not a part"),
         (["--search", "wieghts"], "weights"),
-        (["--search-part", "100%"], "between 0 and 1"),
-        (["--for", "user = 'nobody'"], "no job of jobs with user = 'nobody'"),
+        (["--search-part", "100%"], "above 0% and below 100%, found 100%"),
+        (["--for", "user = 'nobody'"], "hold none of the jobs with user = 'nobody'"),
         (["--policy", "sjf", "--search", "weights"], "order of sjf"),
+        (["--policy", "preempting"], "which queues yield cannot be said here"),
+        (["--for", "multi-nod"], "is no class of jobs; did you mean multi-node?"),
+        (["--qos", "a b"], "--qos 'a b' is no name of a QOS"),
+        (["-o", "advice.txt"], "end it in .json"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_line(

@@ -110,7 +110,7 @@ def test_a_bare_log_is_played_on_what_its_header_says(shared: Path, tmp_path: Pa
     ("arguments", "said"),
     [
         ([], "which scenario?"),
-        (["gone.toml"], "gone.toml: cannot be read"),
+        (["gone.toml"], "`hakaru whatif --example > gone.toml` makes one"),
         (["{scenario}", "-o", "x.pdf"], "cannot tell its format; end it in .html"),
         (["{scenario}", "--folder", "x"], "go with --on slurm"),
         (["{scenario}", "--on", "slurm", "--slurm", "x"], "--slurm takes KEY=VALUE"),

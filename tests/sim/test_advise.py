@@ -262,8 +262,8 @@ def test_a_search_that_makes_no_sense_is_refused(policy, parts, told):
 
 
 def test_jobs_that_are_not_there_are_refused():
-    nobody = Objective("p95_wait_s", lambda w: np.zeros(len(w), bool), "nobody's jobs")
-    with pytest.raises(HakaruError, match="nobody's jobs lies in the weeks searched"):
+    nobody = Objective("p95_wait_s", lambda w: np.zeros(len(w), bool), "jobs of nobody")
+    with pytest.raises(HakaruError, match="the weeks searched hold none of the jobs of nobody"):
         advise(weeks(10), MACHINE, EASY, ("limits",), nobody)
     with pytest.raises(HakaruError, match="longer log"):
         split_at(jobs_of([(0, 1, 1, "a", "b")]), 0.7)

@@ -89,6 +89,7 @@ def test_gini_of_known_shares():
     assert gini([0, 0, 0, 1]) == pytest.approx(0.75)
     assert gini([1, 3]) == pytest.approx(0.25)
     assert gini([0, 0]) == 0
+    assert min(gini(np.full(n, 0.1 * n)) for n in range(1, 200)) >= 0  # rounding is no inequality
     assert math.isnan(gini([]))
 
 

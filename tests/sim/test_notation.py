@@ -15,9 +15,12 @@ from hakaru.sim.notation import parse_limit, parse_nodes, parse_outage, write_li
 def test_nodes():
     assert parse_nodes("38x8") == Group(38, 8)
     assert parse_nodes("4X8:a100:sxm") == Group(4, 8, "a100:sxm")
+    assert parse_nodes("4 x 8") == Group(4, 8)
 
 
-@pytest.mark.parametrize("text", ["38", "0x8", "4x0", "x8", "4x8:", "-1x8", "4x8.5"])
+@pytest.mark.parametrize(
+    "text", ["38", "0x8", "4x0", "x8", "4x8:", "-1x8", "4x8.5", "1x99999999999"]
+)
 def test_nodes_that_are_none(text):
     with pytest.raises(HakaruError, match="COUNTxSIZE"):
         parse_nodes(text)
@@ -41,6 +44,10 @@ def test_limits(text, limit):
     assert write_limit(limit) == text
 
 
+def test_a_limit_is_read_whatever_its_case_and_spaces():
+    assert parse_limit("User: running-gpus = 16") == Limit("user", "running-gpus", 16)
+
+
 NAMES = st.none() | st.from_regex(r"[a-zA-Z0-9/._-]{1,12}", fullmatch=True)
 
 
@@ -53,6 +60,7 @@ NAMES = st.none() | st.from_regex(r"[a-zA-Z0-9/._-]{1,12}", fullmatch=True)
     st.none() | st.permutations(range(24)).map(lambda hours: (hours[0], hours[1])),
 )
 def test_what_is_written_is_read_again(scope, what, value, queue, only, hours):
+    only = None if scope == "all" else only
     limit = Limit(scope, what, value, queue=queue, only=only, hours=hours)
     assert parse_limit(write_limit(limit)) == limit
 
@@ -63,12 +71,19 @@ def test_what_is_written_is_read_again(scope, what, value, queue, only, hours):
         ("16 gpus", "write SCOPE"),
         ("users:running-gpus=16", "did you mean user"),
         ("user:gpus=16", "running-gpus"),
-        ("user:running-gpus=many", "whole number, found 'many'"),
-        ("user:running-gpus=-1", "whole number"),
-        ("user:running-gpus=16,hours=9", "'hours=9' cannot be read"),
+        ("user:running-gpus=many", "a whole number from 0 on, after running-gpus=, found 'many'"),
+        ("user:running-gpus=-5", "a whole number from 0 on, after running-gpus=, found '-5'"),
+        ("user:running-gpus=", "a whole number from 0 on"),
+        ("user:running-gpus", "a whole number from 0 on"),
+        ("user:=5", "does not say what is limited"),
+        ("user", "does not say what is limited"),
+        (":running-gpus=5", "does not say who is limited"),
+        ("all=x:running-jobs=5", "takes no name, found 'x'"),
+        ("user:running-gpus=9999999999", "at most 2,147,483,647"),
+        ("user:running-gpus=16,hours=9", "hours are two from 0 to 24 that differ, found '9'"),
         ("user:running-gpus=16,hours=9-99", "hours are two from 0 to 24"),
         ("user:running-gpus=16,hours=9-9", "hours are two from 0 to 24"),
-        ("user:running-gpus=16,night", "'night' cannot be read"),
+        ("user:running-gpus=16,night", "'night' is neither queue=QUEUE nor hours=FROM-TO"),
     ],
 )
 def test_limits_that_are_none(text, said):
@@ -90,7 +105,7 @@ def test_an_outage_takes_nodes_and_gives_them_back_on_the_sites_clock():
         ("3", "NODE@FROM..TO"),
         ("3@2018-01-01", "NODE@FROM..TO"),
         ("3@2018-01-02..2018-01-01", "ends before it begins"),
-        ("3-2@2018-01-01..2018-01-02", "ends before it begins"),
+        ("3-2@2018-01-01..2018-01-02", "--drain .* the lower first"),
         ("3@soon..2018-01-01", "not a date"),
     ],
 )

@@ -138,7 +138,7 @@ def test_busy_is_recorded_and_replayed(done: dict[str, Any]) -> None:
         ("a = " + "[" * 5000, "nested too deeply"),
         ("seed = " + "9" * 5000, "a number of thousands of digits"),
         ('[[variant]]\npolicy = "fair"\n', "line 2"),
-        ("[baseline]\n\n[[variant]]\nname = 'a'\nnodes = 'x'\n", "line 5: variant 1.nodes"),
+        ("[baseline]\n\n[[variant]]\nname = 'a'\nnodes = 'x'\n", "line 5: variant 1 (a).nodes"),
         ("[machine]\nnodes = 1000000000\nsize = 8\n[[variant]]\nnodes = 1\n", "at most 20,000"),
         ("[machine]\nnodes = 1\nsize = 100000\n[[variant]]\nnodes = 1\n", "in a node"),
         ("num_resamples = 1000000\n[[variant]]\nnodes = 1\n", "at most 5,000"),
@@ -175,6 +175,8 @@ def test_what_is_too_large_or_not_there(ask: httpx.Client, done: dict[str, Any])
     )
     for path in ("0123456789abcdef", "0123456789abcdef/nodes", "0123456789abcdef/figures/busy"):
         assert ask.get(f"{API}/{path}").status_code == 404
+    for path in ("nonsense", "0123456789abcdef", "nonsense/state/more"):
+        assert ask.get(f"/what-if/{path}").status_code == 404
     assert ask.delete(f"{API}/0123456789abcdef").status_code == 404
     assert ask.get(f"{API}/..%2f..").status_code in (404, 422)
     assert ask.get(f"{API}/{done['id']}/nodes", params={"variant": 9}).status_code == 422
@@ -309,7 +311,11 @@ def test_the_form_writes_what_the_parser_reads() -> None:
     [
         ({"nodes": "many", "v1-nodes": "1"}, "nodes", "a whole number"),
         ({"nodes": "0", "v1-nodes": "1"}, "nodes", "at least 1"),
-        ({"nodes": "1", "processors": "4", "v1-nodes": "1"}, "processors", "keep one"),
+        (
+            {"nodes": "1", "processors": "4", "v1-nodes": "1"},
+            "processors",
+            "not both; found processors and",
+        ),
         ({"v2-accurate": "150"}, "v2-accurate", "at most 100"),
         ({"v3-policy": "fcfs", "v3-favour": "yes"}, "v3-favour", "has none"),
         ({"v4-load": "-100"}, "v4-load", "more than -100"),

@@ -25,6 +25,7 @@ WORDS = {
     "jobs_per_user": "jobs at once for each user",
     "backfill": "backfilling",
 }
+FEW_TRIALS = 50  # below it the sampler has hardly begun to learn
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,13 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
 def _verdict(told: Told) -> str:
     advice, metric = told.advice, told.objective.metric
     if advice.why_not:
-        return f"Nothing beats what you have: {advice.why_not}."
+        few = (
+            f" {advice.num_trials} trials are few for {len(advice.space.knobs)} settings: more may find "
+            "something (--trials 100)."
+            if advice.num_trials < FEW_TRIALS
+            else ""
+        )
+        return f"Nothing is advised: {advice.why_not}.{few}"
     values = (advice.baseline.held_out, advice.advised.held_out)
     before, after = (value_text(metric, each.chosen[metric]) for each in values)
     return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,10 +19,6 @@ if TYPE_CHECKING:
 
     from hakaru.sim import Policy, Schedule
 
-ONE_OF_MANY = {
-    "^ask": "asks", "^have": "has", "^run": "runs", "^are": "is",
-    "their": "its", "they": "it", "them": "it",
-}  # fmt: skip
 ENDINGS = (".csv", ".parquet", ".json")
 # id of the metric, what it is called, and how its value is written
 SHOWN = (
@@ -92,12 +87,13 @@ def schedule_lines(
 
 def notes(told: Told) -> list[str]:
     """What must be said beside the numbers."""
+    from hakaru.sim.notation import write_note
     from hakaru.sim.workload import UNASKED
 
     workload = told.schedule.workload
     lines = [f"left out {number:,}: {reason}" for reason, number in workload.left_out.items()]
     lines += [
-        f"assumed: {_agreeing(number, note)}"
+        f"assumed: {write_note(number, note)}"
         for note, number in workload.notes.items()
         if not note.startswith(UNASKED)
     ]
@@ -106,22 +102,15 @@ def notes(told: Told) -> list[str]:
 
 def _unasked(told: Told) -> list[str]:
     """What jobs without a request are taken to ask for: every estimate stands on it."""
+    from hakaru.sim.notation import write_note
     from hakaru.sim.workload import UNASKED
 
     found = told.schedule.workload.notes.items()
-    return [f"assumed: {_agreeing(number, n)}" for n, number in found if n.startswith(UNASKED)]
+    return [f"assumed: {write_note(number, n)}" for n, number in found if n.startswith(UNASKED)]
 
 
 def _jobs(number: int) -> str:
     return f"{number:,} job" + ("" if number == 1 else "s")
-
-
-def _agreeing(number: int, note: str) -> str:
-    """The jobs and what is noted of them, whose verb follows their number."""
-    if number == 1:
-        for many, one in ONE_OF_MANY.items():
-            note = re.sub(rf"{many}\b", one, note)
-    return f"{_jobs(number)} {note}"
 
 
 def as_times(table: pa.Table) -> list[Column]:

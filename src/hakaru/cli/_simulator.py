@@ -235,6 +235,11 @@ def _node_options(asked: MachineOptions) -> list[str]:
 
 def _refuse_with_a_pool(asked: MachineOptions) -> None:
     wrong = _node_options(asked)
+    if "nodes" in wrong:
+        raise HakaruError(
+            f"--nodes {' '.join(asked.nodes)} and --processors {asked.processors} each say what the machine "
+            "is, nodes or one pool: keep one of them"
+        )
     if wrong:
         raise HakaruError(
             f"--{wrong[0].replace('_', '-')} is for a machine of nodes, and --processors is one pool: "

@@ -29,6 +29,7 @@ from hakaru.cli._simulator import (
 )
 from hakaru.cli._table import emit, page_width
 from hakaru.errors import HakaruError
+from hakaru.registry import hint
 
 if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
@@ -185,6 +186,7 @@ def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **
     from hakaru.analyses import open_session
     from hakaru.cli._advice import Told, advice_lines, as_document
 
+    _check(output, qos, given)
     filters = {name: given.pop(name) for name in ("where", "since", "until", "min_run", "states")}
     selection = make_selection(**filters, cluster=given.pop("cluster"))
     with open_lake(data) as lake, open_session(lake) as session:
@@ -197,6 +199,28 @@ def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **
         with writing(output):
             output.write_text(text + "\n", encoding="utf-8")
         click.echo(f"wrote {output}", err=True)
+
+
+def _check(output: Path | None, qos: str, given: dict[str, Any]) -> None:
+    """Refuse early what cannot be searched or written in the end."""
+    from hakaru.sim import POLICIES
+
+    if output is not None and output.suffix.lower() != ".json":
+        raise HakaruError(f"{output}: advice is written as JSON; end it in .json")
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", qos):
+        raise HakaruError(
+            f"--qos {qos!r} is no name of a QOS: use letters, digits, '_', '.' and '-'"
+        )
+    if not 0 < given["search_part"] < 1:
+        raise HakaruError(
+            f"--search-part is above 0% and below 100%, found {given['search_part']:.0%}: what is not "
+            "searched is the judge"
+        )
+    if POLICIES.get(given["policy_id"]).preempts:
+        raise HakaruError(
+            f"--policy {given['policy_id']}: which queues yield cannot be said here, nor searched; begin "
+            "from easy, fcfs or multifactor"
+        )
 
 
 def _advised(
@@ -251,6 +275,11 @@ def _objective(session: Session, selection: Selection, given: dict[str, Any]) ->
     text = given["jobs"]
     if text is None:
         return Objective(metric)
+    if re.fullmatch(r"[\w-]+", text.strip()) and text.strip() not in CLASSES:
+        raise HakaruError(
+            f"--for {text!r} is no class of jobs; {hint(text, CLASSES)} Or write a condition such as "
+            '"num_pes = 1" or "queue = \'short\'"'
+        )
     where = f"parallelism = '{text}'" if text in CLASSES else text
     words = f"{text} jobs" if text in CLASSES else f"jobs with {text}"
     return Objective(metric, _chooser(session, selection, where), words)

@@ -145,7 +145,7 @@ def command(
     """
     from hakaru.analyses import open_session
     from hakaru.sim import POLICIES
-    from hakaru.sim.store import ALL_COLUMNS
+    from hakaru.sim.store import ALL_COLUMNS, check_name
 
     if policy_id == "list":
         emit(_policies(page_width()))
@@ -157,6 +157,8 @@ def command(
     with open_lake(data) as lake, open_session(lake) as session:
         check_clusters(session, selection.clusters)
         run = _Run(lake, session, selection, rules)
+        if into is not None:
+            check_name(lake, into)  # before anything is played
         run.play(data, asked, ALL_COLUMNS if into is not None else None, no_request)
         told = run.told()
         emit(schedule_lines(told, page_width(), by, run.zone))
@@ -296,6 +298,11 @@ def _check(data: Data, into: str | None, output: Path | None, rules: _Rules) -> 
         )
     if rules.low_queues and not rules.policy.preempts:
         raise HakaruError("--low-queue has a meaning with --policy preempting only")
+    if rules.policy.backfill == "conservative" and rules.limits:
+        raise HakaruError(
+            f"--limit: {rules.policy.id} gives each job its place on submission and knows no limits; "
+            "use an EASY policy, e.g. --policy easy"
+        )
     if rules.policy.preempts and not rules.low_queues:
         raise HakaruError("--policy preempting needs a --low-queue whose jobs yield to others")
 
@@ -310,7 +317,9 @@ def _tuned(policy: Policy, weights: Sequence[str], depth: int | None) -> Policy:
         policy = replace(policy, weights=parse_weights(weights, policy.weights))
     if depth is not None:
         if policy.backfill != "conservative":
-            raise HakaruError("--depth has a meaning with --policy conservative only")
+            raise HakaruError(
+                "--depth has a meaning with --policy conservative or conservative-depth only"
+            )
         policy = replace(policy, depth=depth)
     return policy
 

@@ -136,7 +136,9 @@ def _read(path: Path) -> Scenario:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise HakaruError(f"{path}: cannot be read: {reason}") from None
+        missing = isinstance(error, FileNotFoundError)
+        make = f"; `hakaru whatif --example > {path}` makes one to begin from" if missing else ""
+        raise HakaruError(f"{path}: cannot be read: {reason}{make}") from None
     return read(text, str(path))
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SCOPES = ("all", "user", "account", "queue")
 WHAT = ("running-jobs", "running-gpus", "queued-jobs")
+LARGEST = 2**31 - 1
+MOST_SHOWN = 6  # names of users, accounts and queues that an error lists
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,20 @@ class Limit:
                 f"limit {self}: scope is one of {', '.join(SCOPES)}, what one of {', '.join(WHAT)}, "
                 "and value is not negative"
             )
+        if self.value > LARGEST:
+            raise HakaruError(f"a limit is at most {LARGEST:,}, found {self.value:,}")
+        if self.scope == "all" and self.only is not None:
+            raise HakaruError(
+                f"the scope all is everybody together and takes no name, found {self.only!r}: "
+                "say user, account or queue"
+            )
         if self.hours and not (
             all(0 <= hour <= 24 for hour in self.hours) and _is_span(self.hours)
         ):
-            raise HakaruError(f"limit {self}: hours are two, from 0 to 24, that differ")
+            raise HakaruError(
+                f"hours are two from 0 to 24 that differ, found {self.hours}; without hours a limit "
+                "holds all day"
+            )
 
 
 def _is_span(hours: tuple[int, ...]) -> bool:
@@ -113,7 +125,7 @@ def _code(workload: Workload, kind: str, name: str | None) -> int:
     names = workload.names.get(kind, ())
     if name not in names:
         raise HakaruError(
-            f"a limit names the {kind} {name!r}, which no job has; {hint(name, names)}"
+            f"a limit names the {kind} {name!r}, which no job has; {hint(name, names, MOST_SHOWN)}"
         )
     return names.index(name)
 

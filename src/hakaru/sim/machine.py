@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["up", "drain", "down"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # each worse than the one before
+MOST_NODES = 1_000_000
+MOST_PES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ class Machine:
     def __post_init__(self) -> None:
         if not self.groups or any(group.count < 1 or group.size < 1 for group in self.groups):
             raise HakaruError("a machine needs at least one node with at least one PE")
+        if self.num_nodes > MOST_NODES or self.num_pes > MOST_PES:
+            raise HakaruError(
+                f"a machine of {self.num_nodes:,} nodes with {self.num_pes:,} GPUs or processors is more "
+                f"than can be simulated: {MOST_NODES:,} nodes and {MOST_PES:,} at most"
+            )
         last = self.num_nodes - 1
         named = [*(change.node for change in self.changes), *self.closed]
         wrong = [node for node in named if not 0 <= node <= last]
@@ -129,6 +136,12 @@ class Machine:
 
     def with_outages(self, outages: Sequence[Outage]) -> Machine:
         """The machine, with changes made anew for the nodes that have outages."""
+        beyond = [outage.node for outage in outages if outage.node >= self.num_nodes]
+        if beyond:
+            raise HakaruError(
+                f"an outage names node {max(beyond)}, but the machine has {self.num_nodes:,} nodes, "
+                f"counted from 0 to {self.num_nodes - 1:,}"
+            )
         changes = list(self.changes)
         by_node: dict[int, list[Outage]] = {}
         for outage in outages:

@@ -106,9 +106,8 @@ def gini(values: Any) -> float:
         return np.nan
     total = ordered.sum()
     ranks = np.arange(1, len(ordered) + 1)
-    return (
-        float((2 * ranks - len(ordered) - 1) @ ordered / (len(ordered) * total)) if total else 0.0
-    )
+    spread = (2 * ranks - len(ordered) - 1) @ ordered / (len(ordered) * total) if total else 0.0
+    return max(0.0, float(spread))  # what is below zero is rounding
 
 
 def groups_of(workload: Workload, by: str, zone: str = "UTC") -> tuple[Any, Sequence[str]]:

@@ -6,19 +6,28 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
 from hakaru.sim.limits import SCOPES, WHAT, Limit
-from hakaru.sim.machine import Group, Machine, Outage
+from hakaru.sim.machine import MOST_NODES, MOST_PES, Group, Machine, Outage
 from hakaru.sim.policies import Policy, Weights
 
-NODES = re.compile(r"(?P<count>\d+)x(?P<size>\d+)(?::(?P<model>.+))?", re.IGNORECASE)
+NODES = re.compile(r"(?P<count>\d+)\s*[x×*]\s*(?P<size>\d+)(?::(?P<model>.+))?", re.IGNORECASE)
+NODES_FORM = "write COUNTxSIZE[:MODEL], e.g. 38x8 for 38 nodes of 8 GPUs each, or 4x8:a100"
 LIMIT = re.compile(
-    r"(?P<scope>[a-z]+)(?:=(?P<only>.+))?:(?P<what>[a-z-]+)=(?P<value>[^,]*)(?P<rest>(?:,.*)?)"
+    r"(?P<scope>[^=:,]*)(?:=(?P<only>.+))?:(?P<what>[^=:,]*)=(?P<value>[^,]*)(?P<rest>(?:,.*)?)"
+)
+# what is read in part, to say what it lacks
+UNFINISHED = re.compile(
+    r"(?P<scope>[^=:,]*)(?:=(?P<only>[^:]*))?(?::(?P<what>[^=:,]*)(?P<value>)(?P<rest>(?:,.*)?))?"
 )
 HOURS = re.compile(r"(\d{1,2})-(\d{1,2})")
+ONE_OF_MANY = {
+    "^ask": "asks", "^have": "has", "^run": "runs", "^are": "is",
+    "their": "its", "they": "it", "them": "it",
+}  # fmt: skip
 OUTAGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?@(?P<begin>.+?)\.\.(?P<end>.+)")
 LIMIT_FORM = (
     "write SCOPE[=NAME]:WHAT=NUMBER[,queue=QUEUE][,hours=FROM-TO], e.g. user:running-gpus=16, "
@@ -29,10 +38,13 @@ LIMIT_FORM = (
 def parse_nodes(text: str) -> Group:
     """`4x8`: four nodes of eight; `4x8:a100` for jobs that ask for the model, or for none."""
     found = NODES.fullmatch(text.strip())
-    if not found or int(found["count"]) < 1 or int(found["size"]) < 1:
-        raise HakaruError(
-            f"nodes {text!r}: write COUNTxSIZE[:MODEL], e.g. 38x8 for 38 nodes of 8, or 4x8:a100"
-        )
+    if not found:
+        raise HakaruError(f"--nodes {text!r}: {NODES_FORM}")
+    for what, number in (("how many nodes", found["count"]), ("the size of a node", found["size"])):
+        if not 1 <= int(number[:19]) <= MOST_PES:
+            raise HakaruError(
+                f"--nodes {text!r}: {what} is from 1 to {MOST_PES:,}, found {number[:40]}; {NODES_FORM}"
+            )
     return Group(int(found["count"]), int(found["size"]), found["model"])
 
 
@@ -55,21 +67,45 @@ def write_machine(machine: Machine, unit: str) -> str:
 
 def parse_limit(text: str) -> Limit:
     """`user:running-gpus=16`: so many at once for each user; see LIMIT_FORM for the rest."""
-    found = LIMIT.fullmatch(text.strip())
+    found = LIMIT.fullmatch(text.strip()) or UNFINISHED.fullmatch(text.strip())
     if not found:
         raise HakaruError(f"limit {text!r} cannot be read: {LIMIT_FORM}")
-    for word, known in (("scope", SCOPES), ("what", WHAT)):
-        if found[word] not in known:
-            raise HakaruError(
-                f"limit {text!r}: there is no {word} {found[word]!r}; {hint(found[word], known)}"
-            )
-    if not found["value"].isdigit():
+    scope, what, number = ((found[name] or "").strip() for name in ("scope", "what", "value"))
+    scope, what = scope.lower(), what.lower()
+    _check_word(text, "scope", scope, SCOPES)
+    _check_word(text, "what", what, WHAT)
+    more = _more(text, [part for part in (found["rest"] or "").split(",") if part])
+    return _limit(text, scope, what, number, only=found["only"], **more)
+
+
+def write_note(number: int, note: str) -> str:
+    """The jobs and what is noted of them, whose verb follows their number."""
+    if number == 1:
+        for many, one in ONE_OF_MANY.items():
+            note = re.sub(rf"{many}\b", one, note)
+    return f"{number:,} job{'' if number == 1 else 's'} {note}"
+
+
+def _check_word(text: str, kind: str, word: str, known: Sequence[str]) -> None:
+    told = {"scope": "who is limited", "what": "what is limited"}[kind]
+    if not word:
+        raise HakaruError(f"limit {text!r} does not say {told} ({', '.join(known)}); {LIMIT_FORM}")
+    if word not in known:
         raise HakaruError(
-            f"limit {text!r}: {found['what']} is a whole number, found {found['value']!r}"
+            f"limit {text!r}: there is no {kind} {word!r}; {hint(word, known)} {LIMIT_FORM}"
         )
-    more = _more(text, [part for part in found["rest"].split(",") if part])
-    scope, what = cast(Any, found["scope"]), cast(Any, found["what"])
-    return Limit(scope, what, int(found["value"]), only=found["only"], **more)
+
+
+def _limit(text: str, scope: Any, what: Any, number: str, **more: Any) -> Limit:
+    if not re.fullmatch(r"[0-9]{1,18}", number):
+        raise HakaruError(
+            f"limit {text!r}: expected how many, a whole number from 0 on, after {what}=, found "
+            f"{number[:40]!r}; e.g. {scope}:{what}=16"
+        )
+    try:
+        return Limit(scope, what, int(number), **more)
+    except HakaruError as error:
+        raise HakaruError(f"limit {text!r}: {error}") from None
 
 
 def write_limit(limit: Limit) -> str:
@@ -126,35 +162,48 @@ def parse_outage(text: str, kind: Literal["drain", "down"], zone: str) -> list[O
     """`3@2018-04-01..2018-04-03T12:00`: node 3 (or 0-3), from when until when on the site's clock."""
     from hakaru.engine.where import parse_moment
 
+    option = {"down": "--fail", "drain": "--drain"}[kind]
     found = OUTAGE.fullmatch(text.strip())
     if not found:
         raise HakaruError(
-            f"{text!r}: write NODE@FROM..TO or FIRST-LAST@FROM..TO with nodes counted from 0, "
+            f"{option} {text!r}: write NODE@FROM..TO or FIRST-LAST@FROM..TO with nodes counted from 0, "
             "e.g. 0-3@2018-04-01..2018-04-02T12:00"
         )
-    first, last = int(found["first"]), int(found["last"] or found["first"])
-    begin, end = (int(parse_moment(found[w], zone).timestamp()) for w in ("begin", "end"))
-    if last < first or end <= begin:
-        raise HakaruError(f"{text!r}: it ends before it begins")
+    first, last = int(found["first"][:19]), int((found["last"] or found["first"])[:19])
+    try:
+        begin, end = (int(parse_moment(found[w], zone).timestamp()) for w in ("begin", "end"))
+    except HakaruError as error:
+        raise HakaruError(f"{option} {text!r}: {error}") from None
+    if end <= begin:
+        raise HakaruError(f"{option} {text!r}: it ends before it begins; write FROM..TO")
+    if not first <= last < MOST_NODES:
+        raise HakaruError(
+            f"{option} {text!r}: expected nodes FIRST-LAST, the lower first and counted from 0"
+        )
     return [Outage(node, begin, end, kind) for node in range(first, last + 1)]
 
 
 def _more(text: str, parts: Sequence[str]) -> dict[str, Any]:
     more: dict[str, Any] = {}
     for part in parts:
-        name, _, value = part.partition("=")
+        name, _, value = (each.strip() for each in part.partition("="))
         if name == "queue" and value:
             more["queue"] = value
-        elif name == "hours" and (hours := HOURS.fullmatch(value)):
-            more["hours"] = _hours(text, int(hours[1]), int(hours[2]))
+        elif name == "hours":
+            more["hours"] = _hours(text, value)
         else:
-            raise HakaruError(f"limit {text!r}: {part!r} cannot be read: {LIMIT_FORM}")
+            raise HakaruError(
+                f"limit {text!r}: {part!r} is neither queue=QUEUE nor hours=FROM-TO; {LIMIT_FORM}"
+            )
     return more
 
 
-def _hours(text: str, begin: int, end: int) -> tuple[int, int]:
-    if not (0 <= begin <= 24 and 0 <= end <= 24) or begin == end:
+def _hours(text: str, value: str) -> tuple[int, int]:
+    found = HOURS.fullmatch(value)
+    begin, end = (int(found[1]), int(found[2])) if found else (0, 0)
+    if max(begin, end) > 24 or begin == end:
         raise HakaruError(
-            f"limit {text!r}: hours are two from 0 to 24 that differ, e.g. hours=22-6"
+            f"limit {text!r}: hours are two from 0 to 24 that differ, found {value!r}; write hours=9-18, "
+            "or hours=22-6 past midnight"
         )
     return begin, end

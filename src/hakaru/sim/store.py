@@ -42,8 +42,7 @@ def store(lake: Lake, schedule: Schedule, name: str, site: Site, label: str) -> 
 
     Only a cluster that an earlier simulation made is replaced.
     """
-    check_cluster_name(name)
-    _refuse_other_clusters(lake, name)
+    check_name(lake, name)
     jobs = jobs_of(schedule, name)
     now = datetime.now(UTC)
     row: dict[str, Any] = {
@@ -127,7 +126,9 @@ def _size(site: Site, machine: Machine) -> dict[str, Any]:
     return {"nodes": machine.num_nodes, f"{site.unit}s_per_node": int(sizes[0])}
 
 
-def _refuse_other_clusters(lake: Lake, name: str) -> None:
+def check_name(lake: Lake, name: str) -> None:
+    """Refuse a name that is none, or that of a cluster with jobs of another source."""
+    check_cluster_name(name)
     others = {row["source"] for row in lake.ingests() if row["cluster"] == name} - {SOURCE}
     if others:
         raise HakaruError(

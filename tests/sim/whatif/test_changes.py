@@ -140,7 +140,7 @@ def test_nodes_are_added_to_those_over_time() -> None:
     assert prepared("[[variant]]\nnodes = -3\n")[1].machine.num_nodes == 1
     assert prepared("[[variant]]\nnodes = -1\n", site=later)[1].machine.num_nodes == 2
     assert prepared("[[variant]]\nmachine = { nodes = 42 }\n")[1].machine.num_pes == 336
-    with pytest.raises(HakaruError, match="the machine has only 4 nodes"):
+    with pytest.raises(HakaruError, match="“variant 1”: nodes = -4 takes 4 of 4 nodes away"):
         prepared("[[variant]]\nnodes = -4\n")
     with pytest.raises(HakaruError, match="this one is a pool"):
         prepared("[machine]\nprocessors = 4\n[[variant]]\nnodes = +4\n")

@@ -17,7 +17,8 @@ def problems(text: str) -> list[str]:
     with pytest.raises(ScenarioError) as raised:
         read(text, "s.toml")
     first, *lines = str(raised.value).splitlines()
-    assert first == f"s.toml has {len(lines) - 1} problem(s):"
+    number = len(lines) - 1
+    assert first == f"s.toml has {number} problem{'s' if number > 1 else ''}:"
     return [line.strip() for line in lines[:-1]]
 
 
@@ -40,6 +41,11 @@ def test_a_variant_begins_as_the_baseline() -> None:
     assert more.limits == (Limit("user", "running-gpus", 8, hours=(22, 6)),)
     assert second.limits == ()
     assert second.nodes == 0
+
+
+def test_a_limit_may_be_written_as_on_the_command_line() -> None:
+    (variant,) = read('[[variant]]\nlimits = ["user:running-gpus=8,hours=22-6"]').variants
+    assert variant.limits == (Limit("user", "running-gpus", 8, hours=(22, 6)),)
 
 
 def test_days_of_weights_become_seconds() -> None:
@@ -80,13 +86,15 @@ def test_all_problems_are_told_at_once() -> None:
         """
     )
     assert found == [
-        "s.toml.sed: unknown key; known: seed, num_resamples, months, machine, baseline, variant",
+        "sed: unknown key; did you mean seed?",
         "machine.packing: found 'tight'; known: best-fit, spread",
-        "machine: processors is a pool without nodes, and nodes speak of nodes: keep one",
-        "variant 1.policy: there is no policy 'esy'; did you mean easy or easy++?",
+        "machine: say processors (one pool, without nodes) or nodes and size, not both; found processors "
+        "and nodes",
+        "variant 1 (a).policy: there is no policy 'esy'; did you mean easy or easy++?",
         "variant 1 (a).limits[1].scope: found 'usr'; did you mean user?",
-        "variant 1 (a).limits[1]: lacks value",
-        "variant 2.load: expected a number above 0 and at most 10, found -1",
+        "variant 1 (a).limits[1]: lacks value; "
+        'write { scope = "user", what = "running-gpus", value = 16 }',
+        "variant 2 (a).load: expected a number above 0 and at most 10 (1.2 for a fifth more), found -1",
         "variant 2 (a).failures[1]: lacks at, the moment, e.g. at = 2018-04-01T09:00:00",
         "variant 2 (a).accurate_requests.users: expected a number of at least 0 and at most 100, found 120",
         "variant 2 (a).weights: the policy easy has none; use multifactor",
@@ -105,13 +113,29 @@ def test_all_problems_are_told_at_once() -> None:
         ),
         ("[[variant]]\nend_idle_after_h = { use = 2 }", "end_idle_after_h: lacks hours"),
         ('[[variant]]\npolicy = "preempting"', "needs low_queues"),
-        ("[[variant]]\nnodes = 1.5", "expected nodes added or removed such as +4 or -4, found 1.5"),
+        ("[[variant]]\nnodes = 1.5", "a whole number without quotes such as +4 or -4, found 1.5"),
         ("[[variant]]\nqueues = 3", "expected a table a queue, found 3"),
-        ("variant = 3", "expected a list of tables, found 3"),
+        ("variant = 3", "variant: expected [[variant]] in double brackets"),
+        ("[variant]\nnodes = 3", "variant: expected [[variant]] in double brackets"),
         ("baseline = 3\n" + ONE, "baseline: expected a table, found 3"),
         ('months = "some"\n' + ONE, "found 'some'; known: trusted, plausible, all"),
         ('[[variant]]\nestimates = "x"', "use request, perfect, or scaled:FACTOR"),
         ("[[variant]]\nfailures = [{ at = true }]", "expected a time such as"),
+        ("[[variants]]\nnodes = 3", "variants: unknown key; did you mean variant?"),
+        ("[[variant]]\nnods = 3", "variant 1.nods: unknown key; did you mean nodes?"),
+        ('[[variant]]\nlimits = ["user:runing-gpus=3"]', "did you mean running-gpus"),
+        (
+            '[[variant]]\nlimits = [{scope="all", what="running-jobs", value=1, only="x"}]',
+            "takes no name, found 'x'",
+        ),
+        (
+            '[[variant]]\nlimits = [{scope="all", what="running-jobs", value=1, hours=[9, 9]}]',
+            "limits[1].hours: expected two hours from 0 to 24 that differ",
+        ),
+        (
+            '[[variant]]\npolicy = "conservative"\nlimits = ["user:running-jobs=3"]',
+            "the policy conservative knows no limits",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(text: str, said: str) -> None:
@@ -154,6 +178,6 @@ def test_an_error_has_its_problems_one_by_one() -> None:
     with pytest.raises(ScenarioError) as raised:
         read("seed = -1\n[[variant]]\nload = -1\n", "s.toml")
     assert [each.split(":")[0] for each in raised.value.problems] == [
-        "s.toml.seed",
+        "seed",
         "variant 1.load",
     ]

@@ -140,7 +140,7 @@ def _check_jobs(keep: Any, first: Any, objective: Objective) -> None:
     for part, weeks in (("searched", first), ("held out", ~first)):
         if not (keep & weeks).any():
             raise HakaruError(
-                f"no job of {objective.words} lies in the weeks {part}: "
+                f"the weeks {part} hold none of the {objective.words}: "
                 "choose other jobs with --for, or another part with --search-part"
             )
 
@@ -179,7 +179,7 @@ def _conclude(
     schedule = held_out.play(rules[0])
     advised = Found(point, best, held_out.measured(schedule))
     change = change_of(held_out, replayed, schedule)
-    why_not = _why_not(baseline, advised) or _not_sure(held_out, change)
+    why_not = _why_not(baseline, advised, num_settings) or _not_sure(held_out, change)
     return Advice(
         rule=None if why_not else space.rule(point),
         point=point,
@@ -206,9 +206,12 @@ def _conclude(
     )
 
 
-def _why_not(baseline: Found, advised: Found) -> str | None:
+def _why_not(baseline: Found, advised: Found, num_settings: int) -> str | None:
     if not advised.searched.value < baseline.searched.value:
-        return "no setting that keeps what must be kept beats what you have on the weeks searched"
+        return (
+            f"none of the {num_settings} settings tried keeps what must be kept and beats what you have "
+            "on the weeks searched"
+        )
     if not advised.held_out.value < baseline.held_out.value:
         return (
             "what was best on the weeks searched is no better than what you have on those held out"

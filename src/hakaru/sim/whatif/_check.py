@@ -8,9 +8,9 @@ from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
+from hakaru.sim.limits import LARGEST, MOST_SHOWN
 
 Parse = Callable[[Any], Any]
-LARGEST = 2**31 - 1
 
 
 class ScenarioError(HakaruError):
@@ -37,7 +37,7 @@ class Checker:
             key: parsed
             for key, item in value.items()
             if self.is_known(key, keys, where)
-            and (parsed := self.value(item, f"{where}.{key}", keys[key])) is not None
+            and (parsed := self.value(item, f"{where}.{key}".lstrip("."), keys[key])) is not None
         }
 
     def value(self, value: Any, where: str, parse: Parse) -> Any:
@@ -49,19 +49,21 @@ class Checker:
 
     def is_known(self, key: str, keys: Mapping[str, Parse], where: str) -> bool:
         if key not in keys:
-            self.problems.append(f"{where}.{key}: unknown key; known: {', '.join(keys)}")
+            place = f"{where}.{key}" if where else key
+            self.problems.append(f"{place}: unknown key; {hint(key, keys)}")
         return key in keys
 
     def name(self, name: str, known: Sequence[str], where: str) -> None:
         """A name that the log must hold."""
         if name not in known:
-            self.problems.append(f"{where}: no job has {name!r}; {hint(name, known)}")
+            self.problems.append(f"{where}: no job has {name!r}; {hint(name, known, MOST_SHOWN)}")
 
     def done(self, where: str) -> None:
         if self.problems:
             listed = "\n".join(f"  {problem}" for problem in self.problems)
+            number = len(self.problems)
             raise ScenarioError(
-                f"{where} has {len(self.problems)} problem(s):\n{listed}\n"
+                f"{where} has {number} problem{'' if number == 1 else 's'}:\n{listed}\n"
                 "`hakaru whatif --example` prints a scenario with every key.",
                 self.problems,
             )
@@ -90,10 +92,11 @@ def _digits(value: int) -> str:
     return f"about {int(abs(value).bit_length() * math.log10(2)) + 1:,} digits"
 
 
-def number(least: float, most: float = math.inf, above: bool = False) -> Parse:
-    """A number from `least` (or above it) to `most`."""
+def number(least: float, most: float = math.inf, above: bool = False, such_as: str = "") -> Parse:
+    """A number from `least` (or above it) to `most`; `such_as` is an example."""
     says = f"{'above' if above else 'of at least'} {least:g}"
     says += f" and at most {most:g}" if most < math.inf else ""
+    says += f" ({such_as})" if such_as else ""
 
     def parse(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -197,4 +197,4 @@ def _gini_rows(sums: Any, counts: Any) -> Any:
     total = ordered.sum(axis=1)
     above = (ranks * ordered).sum(axis=1)
     result = np.divide(above, num * total, out=np.zeros(len(total)), where=total > 0)
-    return np.where(num > 0, result, np.nan)
+    return np.where(num > 0, np.maximum(result, 0.0), np.nan)  # what is below zero is rounding

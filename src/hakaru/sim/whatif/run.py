@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.errors import HakaruError
-from hakaru.sim.notation import write_machine
+from hakaru.sim.notation import write_machine, write_note
 from hakaru.sim.site import Site
 from hakaru.sim.whatif import compare, words
 from hakaru.sim.whatif.fidelity import Fidelity
@@ -90,7 +90,7 @@ def _notes(workload: Workload, weeks: Weeks, scenario: Scenario, unit: str) -> l
         "light ones the last tenth; accounts are the "
         f"{compare.MAX_GROUPS} with most; groups of fewer than {compare.LEAST_JOBS} jobs are not compared."
     )
-    jobs = [f"{num:,} jobs {note}" for note, num in workload.notes.items()]
+    jobs = [write_note(num, note) for note, num in workload.notes.items()]
     return [enough, groups, *jobs, *([left] if (left := _left_out(workload)) else [])]
 
 

@@ -9,7 +9,8 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from hakaru.sim.idle import IdleRule
-from hakaru.sim.limits import SCOPES, WHAT, Limit
+from hakaru.sim.limits import LARGEST, SCOPES, WHAT, Limit
+from hakaru.sim.notation import parse_limit
 from hakaru.sim.policies import POLICIES
 from hakaru.sim.site import MachineSpec
 from hakaru.sim.whatif import _check as check
@@ -17,6 +18,7 @@ from hakaru.sim.whatif._check import Checker, ScenarioError
 from hakaru.sim.workload import estimates_of
 
 DAY_S = 86400.0
+LIMIT_EXAMPLE = 'write { scope = "user", what = "running-gpus", value = 16 }'
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def read(toml_text: str, where: str = "the scenario") -> Scenario:
         ) from None
     except ValueError:  # Python neither reads nor writes an integer of so many digits
         raise ScenarioError(
-            f"{where}: holds a number of thousands of digits; {check.LARGEST:,} is the largest"
+            f"{where}: holds a number of thousands of digits; {LARGEST:,} is the largest"
         ) from None
 
 
@@ -117,7 +119,7 @@ def example() -> str:
 
 def _scenario(raw: Any, where: str) -> Scenario:
     checker = Checker()
-    top = checker.table(raw, where, TOP)
+    top = checker.table(raw, "", TOP)
     machine = MachineSpec(**checker.table(top.get("machine", {}), "machine", MACHINE))
     _check_machine(checker, machine, "machine")
     baseline = _plan(checker, top.get("baseline", {}), "baseline", Plan("baseline"))
@@ -132,8 +134,9 @@ def _scenario(raw: Any, where: str) -> Scenario:
 
 
 def _plan(checker: Checker, raw: Any, where: str, begin: Plan) -> Plan:
-    values = checker.table(raw, where, PLAN)
-    named = f"{where} ({values['name']})" if "name" in values else where
+    name = raw.get("name") if isinstance(raw, Mapping) else None
+    named = f"{where} ({name})" if isinstance(name, str) and name.strip() else where
+    values = checker.table(raw, named, PLAN)
     for key, (make, keys) in PARTS.items():
         if key in values:
             values[key] = make(**checker.table(values[key], f"{named}.{key}", keys))
@@ -158,10 +161,13 @@ def _each(checker: Checker, raw: list[Any], where: str, make: Any) -> tuple[Any,
 
 
 def _limit(checker: Checker, raw: Any, where: str) -> Limit | None:
+    if isinstance(raw, str):  # as on the command line
+        read = checker.value(raw, where, parse_limit)
+        return read if isinstance(read, Limit) else None
     values = checker.table(raw, where, LIMIT)
     missing = [key for key in ("scope", "what", "value") if not _has(raw, key)]
     if missing:
-        checker.problems.append(f"{where}: lacks {', '.join(missing)}")
+        checker.problems.append(f"{where}: lacks {', '.join(missing)}; {LIMIT_EXAMPLE}")
     if not {"scope", "what", "value"} <= set(values):
         return None
     made = checker.value(values, where, lambda given: Limit(**given))
@@ -208,7 +214,8 @@ def _check_machine(checker: Checker, machine: MachineSpec, where: str) -> None:
     more = [name for name in said if name != "processors"]
     if more:
         checker.problems.append(
-            f"{where}: processors is a pool without nodes, and {', '.join(more)} speak of nodes: keep one"
+            f"{where}: say processors (one pool, without nodes) or nodes and size, not both; found "
+            f"processors and {', '.join(more)}"
         )
 
 
@@ -224,6 +231,10 @@ def _check_plan(checker: Checker, plan: Plan, where: str) -> None:
         stopping = [each.id for each in POLICIES if each.preempts]
         checker.problems.append(
             f"{where}.low_queues: the policy {plan.policy} stops no job; use {' or '.join(stopping)}"
+        )
+    if policy.backfill == "conservative" and plan.limits:
+        checker.problems.append(
+            f"{where}.limits: the policy {plan.policy} knows no limits; use an EASY policy, e.g. easy"
         )
     if policy.preempts and not plan.low_queues:
         checker.problems.append(
@@ -256,14 +267,19 @@ def _estimates(value: Any) -> str:
 
 def _change(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"expected nodes added or removed such as +4 or -4, found {value!r}")
+        raise ValueError(
+            "expected nodes added or removed, a whole number without quotes such as +4 or -4, "
+            f"found {value!r}"
+        )
     return check.within(value)
 
 
 def _hours(value: Any) -> tuple[int, int]:
     is_pair = isinstance(value, list) and len(value) == 2 and all(type(h) is int for h in value)
-    if not is_pair or not all(0 <= hour <= 24 for hour in value):
-        raise ValueError(f"expected two hours such as [9, 18], found {value!r}")
+    if not is_pair or not all(0 <= hour <= 24 for hour in value) or value[0] == value[1]:
+        raise ValueError(
+            f"expected two hours from 0 to 24 that differ, such as [9, 18], found {value!r}"
+        )
     return (value[0], value[1])
 
 
@@ -285,7 +301,13 @@ def _moment(value: Any) -> datetime:
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"expected a list of tables, found {value!r}")
+        raise ValueError(f"expected a list of tables in [ ], found {value!r}")
+    return value
+
+
+def _variants(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("expected [[variant]] in double brackets before each, found one table")
     return value
 
 
@@ -313,7 +335,7 @@ TOP: dict[str, check.Parse] = {
     "months": check.one_of("trusted", "plausible", "all"),
     "machine": _as_it_is,
     "baseline": _as_it_is,
-    "variant": _list,
+    "variant": _variants,
 }
 MACHINE: dict[str, check.Parse] = {
     "nodes": check.whole(1),
@@ -335,7 +357,7 @@ PLAN: dict[str, check.Parse] = {
     "events": check.one_of("one-by-one", "batched"),
     "accurate_requests": _as_it_is,
     "scale_requests": check.number(0, above=True),
-    "load": check.number(0, 10, above=True),
+    "load": check.number(0, 10, above=True, such_as="1.2 for a fifth more"),
     "queues": _as_it_is,
     "low_queues": check.texts,
     "failures": _list,

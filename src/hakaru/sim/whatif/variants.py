@@ -85,7 +85,15 @@ def prepare(
         _check_names(checker, plan, workload)
     checker.done("the scenario")
     workload = _numbered(workload)
-    return [_prepared(scenario, plan, workload, site) for plan in scenario.plans]
+    return [_named(scenario, plan, workload, site) for plan in scenario.plans]
+
+
+def _named(scenario: Scenario, plan: Plan, workload: Workload, site: Site) -> Prepared:
+    """What cannot be prepared is told with the name of the run."""
+    try:
+        return _prepared(scenario, plan, workload, site)
+    except HakaruError as error:
+        raise HakaruError(f"“{plan.name}”: {error}") from None
 
 
 def _prepared(scenario: Scenario, plan: Plan, workload: Workload, site: Site) -> Prepared:
@@ -175,6 +183,11 @@ def _overlaid(base: MachineSpec, top: MachineSpec) -> MachineSpec:
 
 
 def _built(said: MachineSpec, site: Site, workload: Workload) -> Taken:
+    if said.locality in ("preferred", "required") and said.switch_size is None:
+        raise HakaruError(
+            f'machine: locality = "{said.locality}" needs to know the switches: add switch_size, the '
+            "number of nodes under each"
+        )
     try:
         return site.machine(said, workload)
     except HakaruError as error:
@@ -220,7 +233,10 @@ def _resized_pool(machine: Machine, change: int, size: int | None) -> Machine:
 
 def _without_first(machine: Machine, lost: int) -> Machine:
     if lost >= machine.num_nodes:
-        raise HakaruError(f"nodes = {-lost}: the machine has only {machine.num_nodes} nodes")
+        raise HakaruError(
+            f"nodes = {-lost} takes {lost:,} of {machine.num_nodes:,} nodes away: leave at least one, "
+            f"e.g. nodes = -{max(machine.num_nodes // 4, 1)}"
+        )
     return replace(
         machine,
         groups=tuple(_fewer(machine.groups, lost)),

@@ -18,7 +18,7 @@ from hakaru.web.pages import _shown as shown
 from hakaru.web.pages._frame import Frame
 from hakaru.web.problems import Malformed, Unknown, WebError, problem_of
 from hakaru.web.what_if import models
-from hakaru.web.what_if.api import RunId, desk_of
+from hakaru.web.what_if.api import desk_of
 from hakaru.web.what_if.check import WrongScenario
 from hakaru.web.what_if.draft import BEGIN, NUM_VARIANTS, Draft
 from hakaru.web.what_if.figures import MEASURES
@@ -130,7 +130,7 @@ def begin(
 
 
 @router.get("/what-if/{run}")
-def watch(request: Request, run: RunId, desk: At) -> Response:
+def watch(request: Request, run: str, desk: At) -> Response:
     frame = Frame.of(request, "what-if")
     look = address.read(Look, frame.own_only())
     found = desk.find(run)
@@ -140,7 +140,7 @@ def watch(request: Request, run: RunId, desk: At) -> Response:
 
 
 @router.get("/what-if/{run}/state")
-def state(request: Request, run: RunId, desk: At) -> Response:
+def state(request: Request, run: str, desk: At) -> Response:
     """What is polled while it runs; once it has ended, or is gone, the browser loads its page anew."""
     try:
         found = desk.find(run)
@@ -153,7 +153,7 @@ def state(request: Request, run: RunId, desk: At) -> Response:
 
 
 @router.post("/what-if/{run}/cancel", dependencies=OWN_SITE)
-def cancel(run: RunId, desk: At) -> Response:
+def cancel(run: str, desk: At) -> Response:
     desk.cancel(run)
     return RedirectResponse(f"/what-if/{run}", status_code=303)
 
@@ -270,7 +270,9 @@ def _digits(value: float, kind: str) -> str:
     size = abs(value)
     if kind == "share":
         return f"{size:.1f}"
-    return f"{size:,.0f}" if kind == "count" or size >= 100 else f"{size:.3g}"
+    if kind == "count" or size >= 100:
+        return f"{size:,.0f}"
+    return f"{size:.3g}" if size >= 1 else f"{size:.3f}"  # what is left beyond is rounding
 
 
 def _written(value: float | None, kind: str) -> str:

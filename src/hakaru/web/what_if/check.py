@@ -13,7 +13,7 @@ INSTALL = "pip install 'hakaru[sim]'"
 AT_LINE = re.compile(r"\(at line (\d+)")
 VARIANT = re.compile(r"variant (\d+)")
 HEAD = re.compile(r"\s*\[+\s*(variant|baseline|machine)\s*\]")
-KEY = re.compile(r"^(?:machine|baseline|variant \d+)(?: \(.*\))?\.([a-z_]+)")
+KEY = re.compile(r"^(?:(?:machine|baseline|variant \d+)(?: \(.*?\))?\.)?([a-z_]+)(?=[.:\[])")
 
 
 class WrongScenario(WebError):
