@@ -103,6 +103,8 @@ def test_advice_is_measured_from_the_same_replay(made: Lake, tmp_path: Path) -> 
     replay = json.loads(output.read_text())["replay"]["differences"][0]
     assert replay["simulated_mean_s"] == pytest.approx(schedule.wait.mean())
     assert "the machine is as hakaru.toml or the log says" in done.output
+    said = "assumed: 100 jobs ask for no time: taken to ask for their queue's longest walltime"
+    assert said in " ".join(done.output.split())
 
 
 def test_a_bare_log_and_an_ingested_one_are_alike(kth: Lake, shared: Path, tmp_path: Path) -> None:
@@ -186,3 +188,18 @@ def test_a_variant_that_speaks_of_nodes_brings_the_baseline_along() -> None:
     ]
     with pytest.raises(HakaruError, match="the pool has only 4 nodes of 2"):
         prepare(read("[[variant]]\nnodes = -4\n"), jobs, SWF)
+
+
+def test_jobs_that_are_larger_than_a_node_are_counted() -> None:
+    """Of 4 GPUs on one node, 6 on two, 1 on one, 4 on unknown nodes, and 100, which is left out anyway."""
+    sizes: list[tuple[int, int | None]] = [(4, 1), (6, 2), (1, 1), (4, None), (100, 1)]
+    jobs = Site().workload(table(*((0, 10, pes, {"span_nodes": n}) for pes, n in sizes)))
+    site = Site("s", Cluster(gpus_per_node=2, nodes=(Capacity(4),)))
+    taken = site.machine(workload=jobs)
+    said = "2 jobs ask for more GPUs on a node than a node has: taken as several nodes"
+    assert taken.notes == (said,)
+    got = sim.simulate(jobs, taken.machine, sim.POLICIES.get("easy"))
+    assert got.num_nodes.tolist() == [2, 3, 1, 2]
+    assert site.machine(MachineSpec(size=3), jobs).notes[0].startswith("1 job asks for more GPUs")
+    assert site.machine(MachineSpec(size=4), jobs).notes == ()
+    assert site.machine(MachineSpec(processors=8), jobs).notes == ()

@@ -149,8 +149,10 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
             f"counted are the jobs of {num} of {total} months, which the record does not contradict "
             "(see below); all are replayed; --months all counts them all"
         )
-    left = advice.replayed.workload.left_out.items()
-    for text in [*texts, *(f"left out {number:,}: {reason}" for reason, number in left)]:
+    replayed = advice.replayed.workload
+    texts += [f"left out {number:,}: {reason}" for reason, number in replayed.left_out.items()]
+    texts += [f"assumed: {number:,} jobs {note}" for note, number in replayed.notes.items()]
+    for text in texts:
         for line in wrapped(text, width):
             yield line, ""
 

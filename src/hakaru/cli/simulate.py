@@ -34,6 +34,7 @@ EPILOG = """\b
 Examples:
   hakaru simulate --from log.swf.gz --processors 100 --policy easy -o schedule.csv
   hakaru simulate --cluster mine --nodes 40x8 --limit user:running-gpus=16
+  hakaru simulate --cluster mine --walltime short=6 --walltime long=72,refuse
   hakaru simulate --cluster mine --policy easy-sjbf --into mine-sjbf
   hakaru simulate --cluster mine --replay
   hakaru simulate --policy list
@@ -103,6 +104,14 @@ BY = ("queue", "size", "class", "month", "account", "user")
     help="With --policy conservative: how many of those who wait have a reservation.",
 )
 @click.option(
+    "--walltime",
+    "walltimes",
+    multiple=True,
+    metavar="QUEUE=HOURS",
+    help="The longest that jobs of a queue may ask for: more is cut there, e.g. short=6, or with "
+    "short=6,refuse does not run.",
+)
+@click.option(
     "--end-idle",
     metavar="HOURS",
     help="End a job whose GPUs all did nothing for so many hours, as samples of them tell; "
@@ -131,6 +140,7 @@ def command(
     low_queues: tuple[str, ...],
     weights: tuple[str, ...],
     depth: int | None,
+    walltimes: tuple[str, ...],
     end_idle: str | None,
     replay: bool,
     by: tuple[str, ...],
@@ -151,7 +161,7 @@ def command(
         emit(_policies(page_width()))
         return
     policy = _tuned(POLICIES.get(policy_id), weights, depth)
-    rules = _Rules(policy, estimates, events, limits, low_queues, end_idle)
+    rules = _Rules(policy, estimates, events, limits, low_queues, walltimes, end_idle)
     _check(data, into, output, rules)
     selection = make_selection(**filters, cluster=cluster)
     with open_lake(data) as lake, open_session(lake) as session:
@@ -184,27 +194,35 @@ class _Rules:
         events: str,
         limits: Sequence[str],
         low_queues: Sequence[str],
+        walltimes: Sequence[str],
         end_idle: str | None,
     ) -> None:
         from hakaru.sim import estimates_of
         from hakaru.sim.idle import parse_rule
         from hakaru.sim.notation import parse_limit
+        from hakaru.sim.queues import parse_walltime
 
         self.policy, self.estimates, self.events = policy, estimates, events
         self.estimator = None if estimates == "request" else estimates_of(estimates)
         self.limits = [parse_limit(text) for text in limits]
         self.low_queues = low_queues
+        self.walltimes = [parse_walltime(text) for text in walltimes]
         self.idle = [parse_rule(end_idle)] if end_idle is not None else []
 
     def applied(self, workload: Workload, unit: str) -> tuple[Workload, list[str]]:
         """What they make of the jobs before anything is played, and what is told of it."""
         from hakaru.sim.idle import end_idle
+        from hakaru.sim.queues import check_queue, limit_queue
 
         told = []
         for rule in self.idle:
             workload, note = end_idle(workload, rule, unit)
             told.append(note)
-        return workload, told
+        for name, queue_rule in self.walltimes:
+            check_queue(workload, name)
+            workload, note = limit_queue(workload, name, queue_rule)
+            told.append(note)
+        return workload, [note for note in told if note]
 
     def options(self, zone: str) -> Options:
         from hakaru.sim import Options
@@ -219,6 +237,7 @@ class _Rules:
 
     def words(self) -> list[str]:
         from hakaru.sim.notation import write_limit, write_weights
+        from hakaru.sim.queues import write_walltime
 
         texts = [
             *write_weights(self.policy),
@@ -226,6 +245,7 @@ class _Rules:
             f"events: {self.events}",
         ]
         texts += [f"limit {write_limit(limit)}" for limit in self.limits]
+        texts += [write_walltime(*each) for each in self.walltimes]
         texts += [rule.words for rule in self.idle]
         return [*texts, *(f"low queue {name}" for name in self.low_queues)]
 

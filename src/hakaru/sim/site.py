@@ -58,6 +58,10 @@ class MachineSpec:
     on_nodes: bool = False
 
     @property
+    def is_said(self) -> bool:
+        return self != MachineSpec()
+
+    @property
     def speaks_of_nodes(self) -> bool:
         said = [getattr(self, each.name) for each in fields(self) if each.name != "processors"]
         return any(value not in (None, (), False) for value in said) or self.whole_nodes is False
@@ -139,7 +143,11 @@ class Site:
         A log in the Standard Workload Format knows no nodes: it runs on one pool, unless nodes are spoken of
         or the table has some. The workload tells which models are asked for, and when.
         """
-        said = said or MachineSpec()
+        taken = self._found(said or MachineSpec(), workload)
+        split = _split(taken.machine, workload, self.unit)
+        return replace(taken, notes=(*taken.notes, *split))
+
+    def _found(self, said: MachineSpec, workload: Workload | None) -> Taken:
         if said.processors is not None:
             return Taken(Machine.flat(said.processors), ASKED)
         if said.groups:
@@ -150,7 +158,7 @@ class Site:
             return self._pool(said) or Taken(self._own(said), SETTINGS)
         machine, notes = self.inventory.machine(self.unit, workload, said.size, **said.options)
         if machine is None:  # it does not say how large the nodes are
-            return replace(replace(self, inventory=None).machine(said), notes=notes)
+            return replace(replace(self, inventory=None)._found(said, None), notes=notes)
         return Taken(machine, TABLE, notes)
 
     def _size(self, said: MachineSpec) -> int:
@@ -175,6 +183,21 @@ class Site:
         if self.processors:
             return Taken(Machine.flat(self.processors), HEADER)
         return None
+
+
+def _split(machine: Machine, workload: Workload | None, unit: str) -> list[str]:
+    """Of jobs that were recorded on fewer nodes than could hold them here."""
+    if machine.is_flat or workload is None:
+        return []
+    recorded = workload.table["span_nodes"].fill_null(0).to_numpy(zero_copy_only=False)
+    per_node = -(-workload.pes // workload.num_nodes)
+    is_split = (recorded == workload.num_nodes) & (per_node > machine.sizes.max())
+    number = int((is_split & (workload.pes <= machine.num_pes)).sum())
+    noun = "GPUs" if unit == "gpu" else "processors"
+    jobs = "1 job asks" if number == 1 else f"{number:,} jobs ask"
+    return [f"{jobs} for more {noun} on a node than a node has: taken as several nodes"] * (
+        number > 0
+    )
 
 
 def jobs_of(session: Session, selection: Any, columns: Sequence[str] | None = None) -> pa.Table:

@@ -7,11 +7,12 @@ import pytest
 
 from hakaru.errors import HakaruError
 from hakaru.settings import Capacity, Cluster, Queue
+from hakaru.sim.queues import QueueRule, limit_queue
 from hakaru.sim.site import Site
 from hakaru.sim.whatif import ScenarioError, read
 from hakaru.sim.whatif import changes as change
 from hakaru.sim.whatif.intervals import WEEK_S
-from hakaru.sim.whatif.scenario import AccurateRequests, QueueRule
+from hakaru.sim.whatif.scenario import AccurateRequests
 from hakaru.sim.whatif.variants import ORIGIN, Prepared, prepare
 from tests.sim._jobs import workload
 
@@ -64,12 +65,12 @@ def test_a_queue_cuts_or_refuses_what_asks_for_more() -> None:
         (2, 9 * HOUR, 1),
         (3, HOUR, 2, short),
     )
-    cut, note = change.limit_queue(jobs, "short", QueueRule(max_walltime_h=3, max_gpus=1))
+    cut, note = limit_queue(jobs, "short", QueueRule(max_walltime_h=3, max_gpus=1))
     assert cut.request.tolist() == [2 * HOUR, 3 * HOUR, 9 * HOUR]
     assert cut.run.tolist() == [2 * HOUR, 3 * HOUR, 9 * HOUR]
     assert cut.left_out == {"above the limits of queue short": 1}
     assert note == "queue short: 1 requests are cut to 3 h, 1 jobs end there"
-    refused, _ = change.limit_queue(jobs, "short", QueueRule(max_walltime_h=3, over="refuse"))
+    refused, _ = limit_queue(jobs, "short", QueueRule(max_walltime_h=3, over="refuse"))
     assert refused.request.tolist() == [2 * HOUR, 9 * HOUR, HOUR]
 
 

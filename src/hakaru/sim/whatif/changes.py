@@ -16,7 +16,8 @@ from hakaru.sim.whatif.intervals import WEEK_S
 
 if TYPE_CHECKING:
     from hakaru.settings import Queue
-    from hakaru.sim.whatif.scenario import AccurateRequests, QueueRule
+    from hakaru.sim.queues import QueueRule
+    from hakaru.sim.whatif.scenario import AccurateRequests
     from hakaru.sim.workload import Workload
 
 Changed = tuple["Workload", str]
@@ -46,27 +47,6 @@ def scale_requests(workload: Workload, factor: float) -> Changed:
     note = f"requests are scaled by {factor:g}"
     note += f"; {held.sum():,} that would fall below the run time stay at it" if held.any() else ""
     return replace(workload, request=np.maximum(scaled, workload.run)), note
-
-
-def limit_queue(workload: Workload, name: str, rule: QueueRule) -> Changed:
-    """Jobs of the queue that ask for more than it allows are cut at the limit, or do not run."""
-    mine = workload.queue == workload.names["queue"].index(name)
-    limit_s = np.inf if rule.max_walltime_h is None else rule.max_walltime_h * 3600
-    long = mine & (workload.request > limit_s)
-    large = mine & (workload.pes > (rule.max_gpus or np.inf))
-    refused = large | (long if rule.over == "refuse" else False)
-    notes = []
-    cut = long & ~refused
-    if cut.any():
-        request = np.where(cut, limit_s, workload.request).astype(np.int64)
-        ended = int((cut & (workload.run > request)).sum())
-        workload = replace(workload, request=request, run=np.minimum(workload.run, request))
-        notes.append(
-            f"queue {name}: {cut.sum():,} requests are cut to {rule.max_walltime_h:g} h, "
-            f"{ended:,} jobs end there"
-        )
-    reason = f"above the limits of queue {name}"
-    return workload.take(~refused, reason) if refused.any() else workload, "; ".join(notes)
 
 
 def widen_queue(workload: Workload, name: str, rule: QueueRule, before: Queue | None) -> Changed:

@@ -12,6 +12,7 @@ from hakaru.sim.idle import IdleRule
 from hakaru.sim.limits import LARGEST, SCOPES, WHAT, Limit
 from hakaru.sim.notation import parse_limit
 from hakaru.sim.policies import POLICIES
+from hakaru.sim.queues import QueueRule
 from hakaru.sim.site import MachineSpec
 from hakaru.sim.whatif import _check as check
 from hakaru.sim.whatif._check import Checker, ScenarioError
@@ -28,19 +29,6 @@ class AccurateRequests:
     users: float
     factor: float = 1.1
     at_least_min: float = 10.0
-
-
-@dataclass(frozen=True)
-class QueueRule:
-    """A queue's limits: a job that asks for more is cut (and ends there) or refused.
-
-    Jobs of other queues (`takes_from`; all, if none is named) come over where the wider limit lets them in.
-    """
-
-    max_walltime_h: float | None = None
-    max_gpus: int | None = None
-    over: str = "cut"
-    takes_from: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

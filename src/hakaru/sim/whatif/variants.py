@@ -13,6 +13,7 @@ from hakaru.errors import HakaruError
 from hakaru.sim.idle import end_idle
 from hakaru.sim.machine import Group, Machine, Outage
 from hakaru.sim.policies import POLICIES, Policy
+from hakaru.sim.queues import limit_queue
 from hakaru.sim.run import Options
 from hakaru.sim.site import MachineSpec, Site, Taken
 from hakaru.sim.whatif import changes
@@ -143,7 +144,7 @@ def _jobs(plan: Plan, workload: Workload, site: Site, seed: int) -> tuple[Worklo
                 f"queue {name} has no points, no limit and does not yield: the scheduler would not tell "
                 "it from others, so no job moves to it"
             )
-        workload, more = changes.limit_queue(workload, name, rule)
+        workload, more = limit_queue(workload, name, rule)
         notes += [note, more]
     return workload, notes
 
@@ -156,7 +157,9 @@ def _machine(
         # one kind of machine for all, or a variant would differ by more than it says
         said = replace(said, on_nodes=any(map(_speaks_of_nodes, scenario.plans)))
     taken = _built(said, site, workload)
-    machine, notes = taken.machine, []
+    machine = taken.machine
+    is_other = plan is not scenario.baseline and plan.machine.is_said
+    notes = list(taken.notes) if is_other else []  # the baseline's are told once, for all
     if plan.nodes:
         # a pool that was asked for has no nodes; one that stands for nodes knows how large they are
         size = None if said.processors else site.size
