@@ -12,10 +12,12 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
+from hakaru.cli import main
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
 from hakaru.web.what_if import check
@@ -200,9 +202,9 @@ def test_a_machine_of_unknown_size_says_how_to_tell_it(ask: httpx.Client) -> Non
     assert found["state"] == "failed" and "[machine] nodes" in found["problem"]
 
 
-def test_one_is_played_few_wait_and_any_can_be_cancelled(queued: Lake) -> None:
+def test_one_is_played_few_wait_and_any_can_be_cancelled(lake: Lake) -> None:
     text = "[machine]\nprocessors = 2\n[[variant]]\nload = 10\n"
-    app = create_app(queued, bounds=Bounds(waiting=2, kept=1))
+    app = create_app(put_jobs(lake, queue_jobs()), bounds=Bounds(waiting=2, kept=1))
     with running(app) as server, server.client() as client:
         wanted = {"cluster": "c", "scenario": text}
         answers = [client.post(API, json=wanted) for _ in range(6)]
@@ -218,8 +220,53 @@ def test_one_is_played_few_wait_and_any_can_be_cancelled(queued: Lake) -> None:
         assert ended(client, ids[1])["state"] in ("done", "cancelled")
         root = server.app.state.runs._root
         process = server.app.state.runs.find(ids[1]).process
-    assert root is None or not root.exists()  # nothing is left when the app ends
+    assert root is None or not root.exists()  # nothing is left of what was not done
     assert process is None or process.poll() is not None
+
+
+def test_what_was_done_outlives_the_server(lake: Lake) -> None:
+    """Its outcome, figures and nodes, in a folder that others cannot read, until its cluster is forgotten."""
+    put_jobs(lake, queue_jobs())
+    kept = lake.workspace / "what-if"
+    wanted = {"cluster": "c", "since": "2018-01-03", "scenario": ONE_NODE}
+    with running(create_app(lake)) as server, server.client() as client:
+        first = ended(client, client.post(API, json=wanted).json()["id"])
+        failing = wanted | {"scenario": "[[variant]]\nnodes = 1\n"}
+        assert ended(client, client.post(API, json=failing).json()["id"])["state"] == "failed"
+        path = f"{API}/{first['id']}/nodes?day=2018-01-05"
+        bars = client.get(path).json()["bars"]
+        assert first["state"] == "done" and bars
+    assert [each.name for each in kept.iterdir()] == [first["id"]]
+    assert kept.stat().st_mode & 0o777 == 0o700
+    (kept / "0123456789abcdef").mkdir()
+    (kept / "0123456789abcdef" / "run.json").write_text("{}")  # of another version
+    with running(create_app(lake)) as server, server.client() as client:
+        assert [each["id"] for each in client.get(API).json()["runs"]] == [first["id"]]
+        assert client.get(f"{API}/{first['id']}").json() == first
+        assert client.get(path).json()["bars"] == bars
+        assert client.get(f"{API}/{first['id']}/figures/waits").status_code == 200
+        assert client.get("/what-if", headers={"Accept": "text/html"}).status_code == 200
+        second = ended(client, client.post(API, json=wanted).json()["id"])
+        assert second["outcome"] == first["outcome"]
+    with running(create_app(lake, bounds=Bounds(kept=1))) as server, server.client() as client:
+        assert [each["id"] for each in client.get(API).json()["runs"]] == [second["id"]]
+    assert not (kept / first["id"]).exists()
+    done = CliRunner().invoke(
+        main, ["lake", "forget", "-w", str(lake.workspace), "--cluster", "c", "--yes"]
+    )
+    assert "and 1 what-if run" in done.output
+    assert not (kept / second["id"]).exists()
+
+
+def test_a_workspace_that_cannot_be_written_keeps_a_run_while_the_server_lasts(lake: Lake) -> None:
+    put_jobs(lake, queue_jobs())
+    (lake.workspace / "what-if").write_text("in the way")
+    with running(create_app(lake)) as server, server.client() as client:
+        found = ended(
+            client, client.post(API, json={"cluster": "c", "scenario": ONE_NODE}).json()["id"]
+        )
+        assert found["state"] == "done"
+        assert client.get(f"{API}/{found['id']}/nodes").status_code == 200
 
 
 def test_a_run_that_takes_too_long_is_stopped(queued: Lake) -> None:

@@ -65,16 +65,20 @@ def compact(workspace: Path, retain_hours: int) -> None:
 @click.option("--cluster", required=True, help="Name of the cluster.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def forget(workspace: Path, cluster: str, yes: bool) -> None:
-    """Remove all that is stored of a cluster, to ingest its logs anew.
+    """Remove all that is stored of a cluster, to ingest its logs anew, with the what-if runs over its jobs.
 
     Its files are deleted from the disk by a later "hakaru lake compact".
     """
     from hakaru.lake import Lake
+    from hakaru.web.what_if.kept import forget as forget_runs
 
     lake = Lake.open(workspace)
     if not yes:
         _ask(cluster, lake.rows_of(cluster))
-    click.echo(f"{cluster}: removed {_listed(lake.forget(cluster))}")
+    removed = _listed(lake.forget(cluster))
+    num_runs = forget_runs(workspace, cluster)
+    more = f", and {num_runs} what-if run{'' if num_runs == 1 else 's'}" if num_runs else ""
+    click.echo(f"{cluster}: removed {removed}{more}")
 
 
 def _ask(cluster: str, rows: dict[str, int]) -> None:

@@ -52,7 +52,7 @@ def create_app(
     """
     settings = settings or load(lake.workspace)
     readers = Readers(lake, settings, cache)
-    runs = Runs(bounds)
+    runs = Runs(bounds, lake.workspace)
     access = Access(Tokens(access_folder or lake.workspace), settings.web, open_here=loopback)
 
     @asynccontextmanager

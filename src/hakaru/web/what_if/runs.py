@@ -1,4 +1,7 @@
-"""The runs of one server: played one at a time in a process each, few waiting, the last ones kept."""
+"""The runs of one server: played one at a time in a process each, few waiting, the last ones kept.
+
+Those that were done are kept in the workspace, and are there again when the server is.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ from hakaru.errors import HakaruError
 from hakaru.web.problems import Busy, Unknown
 from hakaru.web.what_if import models, player
 from hakaru.web.what_if.bounds import Bounds
+from hakaru.web.what_if.kept import keep, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hakaru.web")
 OVER = ("done", "failed", "cancelled")
 TEMPORARY = "tmp"
+TIMES = ("asked_at", "began_at", "ended_at")
 
 
 @dataclass
@@ -45,7 +50,7 @@ class Run:
     wanted: models.Wanted
     names: list[str]
     num_jobs: int
-    prepare: Prepare
+    prepare: Prepare | None  # none of one that was done before
     id: str = field(default_factory=lambda: secrets.token_hex(8))
     state: models.State = "queued"
     asked_at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -60,14 +65,18 @@ class Run:
 
 
 class Runs:
-    def __init__(self, bounds: Bounds | None = None) -> None:
+    def __init__(self, bounds: Bounds | None = None, workspace: Path | None = None) -> None:
         self.bounds = bounds or Bounds()
+        self._workspace = workspace
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._waiting: deque[Run] = deque()
         self._lock = threading.Lock()
         self._worker: threading.Thread | None = None
         self._root: Path | None = None
         self._is_closed = False
+        for run in _kept(workspace) if workspace else ():
+            self._runs[run.id] = run
+        self._forget()
 
     def start(self, run: Run) -> Run:
         """Put it in the queue; refused where too many wait."""
@@ -91,7 +100,7 @@ class Runs:
         if run is None:
             raise Unknown(
                 "there is no such what-if run",
-                f"The last {self.bounds.kept} are kept until the app ends; begin a new one.",
+                f"The last {self.bounds.kept} are kept; begin a new one.",
             )
         return run
 
@@ -119,7 +128,7 @@ class Runs:
             return self._waiting.index(run) + playing
 
     def close(self) -> None:
-        """End what is played; nothing is left on disk."""
+        """End what is played; nothing of it is left on disk."""
         with self._lock:
             self._is_closed = True
             self._waiting.clear()
@@ -146,6 +155,7 @@ class Runs:
             self._play(run, run.folder)
 
     def _play(self, run: Run, folder: Path) -> None:
+        assert run.prepare is not None
         try:
             site = run.prepare(folder)
             (folder / player.SITE).write_bytes(pickle.dumps(site))
@@ -163,6 +173,10 @@ class Runs:
             self._fail(run, "the app met an error of its own; its log tells more")
         finally:
             _tidy(folder, keep=run.state == "done")
+        if run.state == "done" and self._workspace is not None:
+            run.folder = keep(self._workspace, run.id, folder, _facts(run))
+            if run.folder != folder:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _watch(self, run: Run, folder: Path) -> bool:
         """Play it and follow what it says; whether it ended well."""
@@ -259,5 +273,44 @@ def _tidy(folder: Path, keep: bool) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         return
     shutil.rmtree(folder / TEMPORARY, ignore_errors=True)
-    for name in (player.JOBS, player.SITE, player.OUTCOME):
+    for name in (player.JOBS, player.SITE, "stderr"):
         (folder / name).unlink(missing_ok=True)
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    """What `_again` makes a run of, beside its outcome."""
+    times = {name: _text(getattr(run, name)) for name in TIMES}
+    plain = {name: getattr(run, name) for name in ("id", "names", "num_jobs", "num_done")}
+    return times | plain | {"wanted": run.wanted.model_dump(mode="json")}
+
+
+def _text(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def _kept(workspace: Path) -> list[Run]:
+    """Those of earlier servers, the oldest first; one that an older version left otherwise is passed over."""
+    found = []
+    for folder, facts in kept(workspace):
+        try:
+            found.append(_again(folder, facts))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            log.warning("%s: a kept what-if run cannot be shown: %s", folder, error)
+    return sorted(found, key=lambda run: run.asked_at)
+
+
+def _again(folder: Path, facts: dict[str, Any]) -> Run:
+    times: dict[str, Any] = {name: datetime.fromisoformat(facts[name]) for name in TIMES}
+    return Run(
+        models.Wanted.model_validate(facts["wanted"]),
+        list(facts["names"]),
+        int(facts["num_jobs"]),
+        None,
+        id=folder.name,
+        state="done",
+        num_done=int(facts["num_done"]),
+        doing="",
+        outcome=_outcome(folder),
+        folder=folder,
+        **times,
+    )
