@@ -223,7 +223,7 @@ def synthetic(num: int, seed: int = 1) -> sim.Workload:
 
 def _jobs(submit: Any, run: Any, request: Any, pes: Any, user: Any) -> sim.Workload:
     """Jobs of which nothing else is known."""
-    names = dict.fromkeys(("account", "queue", "gpu_model"), ())
+    names = dict.fromkeys(("account", "queue", "qos", "gpu_model"), ())
     users = tuple(map(str, range(user.max() + 1)))
     nobody, ones = np.full(len(submit), -1, np.int64), np.ones(len(submit), np.int64)
     return sim.Workload(
@@ -236,6 +236,7 @@ def _jobs(submit: Any, run: Any, request: Any, pes: Any, user: Any) -> sim.Workl
         user=user,
         account=nobody,
         queue=nobody,
+        qos=nobody,
         model=nobody,
         names={"user": users, **names},
     )

@@ -234,6 +234,7 @@ def test_rows_that_could_not_be_read_are_left_out_and_told_of(tmp_path: Path):
         (["--policy", "multifactor", "--weight", "age=much"], "write NAME=POINTS"),
         (["--policy", "multifactor", "--weight", "period_s=0"], "a time above 0"),
         (["--policy", "multifactor", "--weight", "queue.lnog=1"], "did you mean long"),
+        (["--policy", "multifactor", "--weight", "qos.high=1"], "no job has the qos 'high'"),
         (["--depth", "5"], "with --policy conservative or conservative-depth only"),
         (["--processors", "4", "--share-nodes"], "is for a machine of nodes"),
         (["--cluster", "d"], "there is no cluster 'd'"),

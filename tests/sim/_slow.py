@@ -36,6 +36,7 @@ class Job:
     user: str | None
     account: str | None
     queue: str | None
+    qos: str | None
     start: int = -1
     end: int = -1
     expected: float = -1
@@ -56,7 +57,7 @@ class Slow:
         self.free = list(self.sizes)
         self.open = [x not in machine.closed for x in range(len(self.sizes))]
         self.jobs = [self.job_of(workload, j) for j in range(len(workload))]
-        self.users = workload.names["user"]
+        self.users = {job.user for job in self.jobs if job.user is not None}
         self.waiting: list[Job] = []
         self.gated: list[Job] = []
         self.active: list[Job] = []  # begun and not ended
@@ -84,6 +85,7 @@ class Slow:
                 ("user", w.user),
                 ("account", w.account),
                 ("queue", w.queue),
+                ("qos", w.qos),
                 ("gpu_model", w.model),
             )
         }
@@ -109,7 +111,7 @@ class Slow:
         submit, run, request = int(w.submit[j]), int(w.run[j]), int(w.request[j])
         return Job(
             j, submit, run, request, given, (yields, key), pes, int(w.pes[j]), num_nodes, model,
-            names["user"], names["account"], names["queue"],
+            names["user"], names["account"], names["queue"], names["qos"],
         )  # fmt: skip
 
     # ---- events
@@ -290,25 +292,26 @@ class Slow:
         points += weights.size * job.all_pes / max(1, num_open)
         total = sum(self.usage[user] for user in self.users)
         if job.user is not None:
-            people = sum(usage > 0 for usage in self.usage.values())
-            ratio = self.usage[job.user] / total * people if total > 0 else 0
+            ratio = self.usage[job.user] / total * len(self.users) if total > 0 else 0
             points += weights.fair_share * 2.0**-ratio
+        points += weights.queue.get(job.queue, 0) + weights.qos.get(job.qos, 0)
         yields = self.policy.preempts and job.queue in self.options.low_queues
-        return yields, -int((points + weights.queue.get(job.queue, 0)) * 2**20)
+        return yields, -math.floor(points * 2**20 + 0.5)
 
     def reprioritise(self) -> None:
         weights = self.policy.weights
         if weights is None or self.now - self.counted_at < weights.period_s:
             return
         uses = self.uses + [(j.user, j.all_pes, j.start, self.now) for j in self.active]
-        decay = 2.0 ** (-(self.now - self.counted_at) / weights.half_life_s)
+        rate = math.log(2) / weights.half_life_s  # what was used at a moment halves from there on
         for user in self.users:
-            fresh = sum(
-                pes * max(0, end - max(begin, self.counted_at))
+            self.usage[user] = sum(
+                pes
+                / rate
+                * (math.exp(-rate * (self.now - end)) - math.exp(-rate * (self.now - begin)))
                 for person, pes, begin, end in uses
                 if person == user
             )
-            self.usage[user] = self.usage[user] * decay + fresh
         self.counted_at, self.kept, self.is_dirty = self.now, None, True
         for job in self.waiting:
             job.key = self.priority(job)

@@ -47,6 +47,7 @@ def jobs_of(rows: list[Row]) -> Workload:
         "user": [row[3] for row in rows],
         "account": [row[4] for row in rows],
         "queue": nothing,
+        "qos": nothing,
         "gpu_model": nothing,
         "num_pes": [row[2] for row in rows],
         "span_nodes": [1.0] * num,
@@ -302,6 +303,19 @@ def test_weights_as_lines_of_slurm_conf_say_the_same():
     }
     assert got.commands == ()
     assert "TRESBillingWeights" in " ".join(got.remarks)
+
+
+def test_points_of_qos_are_their_priorities():
+    # Slurm's factor is the priority over the highest: 500 × 200 / 500 = 200 points.
+    got = slurm_lines(Rule(_weighted(Weights(qos={"high": 500, "normal": 200}))), EASY, "gpu")
+    assert settings_of(got.conf)["PriorityWeightQOS"] == "500"
+    assert got.commands == (
+        "sacctmgr -i modify qos where name=high set Priority=500",
+        "sacctmgr -i modify qos where name=normal set Priority=200",
+    )
+    assert "PriorityWeightQOS" not in settings_of(
+        slurm_lines(Rule(_weighted(Weights())), EASY).conf
+    )
 
 
 def test_limits_as_commands_of_sacctmgr_say_the_same():

@@ -18,8 +18,9 @@ QUEUEING = [each.id for each in sim.POLICIES if each.backfill != "conservative"]
 quick = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 WEIGHTS = sim.Weights(
-    age=7, max_age_s=20, size=5, fair_share=9, half_life_s=15, period_s=4, queue={"long": 3.5}
-)
+    age=7, max_age_s=20, size=5, fair_share=9, half_life_s=15, period_s=4, queue={"long": 3.5},
+    qos={"high": 2.25},
+)  # fmt: skip
 
 
 @st.composite
@@ -34,6 +35,7 @@ def jobs(draw: Any, sizes: int = 4, nodes: int = 3, most: int = 14) -> list[Any]
             "user": draw(st.sampled_from(["ann", "bob", "cy", None])),
             "account": draw(st.sampled_from(["lab", "hub", None])),
             "queue": draw(st.sampled_from(["short", "long", None])),
+            "qos": draw(st.sampled_from(["high", "low", None])),
             "gpu_model": draw(st.sampled_from(["a", "b", None])),
             "span_nodes": draw(st.sampled_from([1, 1, 1, *range(2, nodes + 1)])),
         }
@@ -185,7 +187,7 @@ def test_priorities(
     preempts: bool, rows: Any, machine: sim.Machine, limits: Any, events: Any
 ) -> None:
     policy = replace(sim.POLICIES.get("multifactor"), weights=WEIGHTS, preempts=preempts)
-    rows[0][3]["queue"] = "long"
+    rows[0][3].update(queue="long", qos="high")
     agree(rows, machine, policy, limits=limits, events=events, low_queues=["long"])
 
 

@@ -36,10 +36,11 @@ def workload_of(rows: list[tuple[int, ...]]) -> Workload:
     whole = np.array([(*row, 1)[:5] for row in rows], np.int64).reshape(-1, 5)
     submit, run, request, pes, num_nodes = whole.T
     nobody = np.full(len(rows), -1)
-    names: dict[str, tuple[str, ...]] = dict.fromkeys(("user", "account", "queue", "gpu_model"), ())
+    kinds = ("user", "account", "queue", "qos", "gpu_model")
+    names: dict[str, tuple[str, ...]] = dict.fromkeys(kinds, ())
     table = pa.table({"job_id": [str(x) for x in range(len(rows))]})
     return Workload(
-        table, submit, run, request, pes, num_nodes, nobody, nobody, nobody, nobody, names
+        table, submit, run, request, pes, num_nodes, nobody, nobody, nobody, nobody, nobody, names
     )
 
 

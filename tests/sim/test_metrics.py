@@ -26,6 +26,7 @@ def jobs_of(rows: list[tuple[int, int, int, str | None, str]], begin: int = 0) -
                 "user": pa.array([row[3] for row in rows], pa.string()),
                 "account": pa.array([None] * num, pa.string()),
                 "queue": [row[4] for row in rows],
+                "qos": pa.array([None] * num, pa.string()),
                 "gpu_model": pa.array([None] * num, pa.string()),
                 "num_pes": [row[2] for row in rows],
                 "span_nodes": pa.array([1.0] * num, pa.float64()),

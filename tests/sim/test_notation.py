@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,15 @@ from hypothesis import strategies as st
 from hakaru.errors import HakaruError
 from hakaru.sim.limits import SCOPES, WHAT, Limit
 from hakaru.sim.machine import Group, Outage
-from hakaru.sim.notation import parse_limit, parse_nodes, parse_outage, write_limit
+from hakaru.sim.notation import (
+    parse_limit,
+    parse_nodes,
+    parse_outage,
+    parse_weights,
+    write_limit,
+    write_weights,
+)
+from hakaru.sim.policies import POLICIES
 
 
 def test_nodes():
@@ -89,6 +99,16 @@ def test_what_is_written_is_read_again(scope, what, value, queue, only, hours):
 def test_limits_that_are_none(text, said):
     with pytest.raises(HakaruError, match=said):
         parse_limit(text)
+
+
+def test_weights_by_name_are_written_as_they_are_read():
+    policy = POLICIES.get("multifactor")
+    weights = parse_weights(["age=5", "queue.a.b=2", "qos.high=3"], policy.weights)
+    assert (weights.age, weights.queue, weights.qos) == (5, {"a.b": 2}, {"high": 3})
+    (text,) = write_weights(replace(policy, weights=weights))
+    assert text.endswith(" queue.a.b=2 qos.high=3")
+    with pytest.raises(HakaruError, match=r"qos\.NAME"):
+        parse_weights(["qos=3"], policy.weights)
 
 
 def test_an_outage_takes_nodes_and_gives_them_back_on_the_sites_clock():

@@ -45,6 +45,19 @@ def test_queues_have_points() -> None:
     assert ranked(jobs, FOUR, queue={"normal": 5}) == [0, 10, 15]
 
 
+def test_qos_have_points() -> None:
+    high, low = {"qos": "high"}, {"qos": "low"}
+    jobs = [(0, 10, 4), (1, 5, 4, low), (2, 5, 4, high), (3, 5, 4)]
+    # 5, 2 and, of a job without a QOS, none.
+    assert ranked(jobs, FOUR, qos={"high": 5, "low": 2}) == [0, 15, 10, 20]
+    assert ranked(jobs, FOUR, qos={"low": -1}) == [0, 20, 10, 15]
+    # With three points for its queue the second has five too, and came first.
+    jobs[1] = (1, 5, 4, low | {"queue": "vip"})
+    assert ranked(jobs, FOUR, qos={"high": 5, "low": 2}, queue={"vip": 3}) == [0, 10, 15, 20]
+    with pytest.raises(HakaruError, match=r"no job has the qos 'hihg'.*high"):
+        ranked(jobs, FOUR, qos={"hihg": 5})
+
+
 BOB = {"user": "bob"}
 
 
@@ -60,9 +73,33 @@ def test_fair_share_counts_what_was_used() -> None:
     assert ranked(ann_in, ONE, queue={"vip": 30}, **points) == [0, 100, 150, 160]
 
 
+def test_shares_are_equal_among_all_who_have_jobs() -> None:
+    # At 100 all that was used is Ann's: twice her share of a half, though Bob has not run yet. With 60 points
+    # for her queue she has 100 × 2^-2 + 60 = 85, and he 100. (Of a share of the whole she would have 110.)
+    jobs = [(0, 100, 1), (50, 10, 1, {"queue": "vip"}), (60, 10, 1, BOB)]
+    weights = {"fair_share": 100, "period_s": 100}
+    assert ranked(jobs, ONE, queue={"vip": 60}, **weights) == [0, 110, 100]
+    assert ranked(jobs, ONE, queue={"vip": 80}, **weights) == [0, 100, 110]
+
+
+@pytest.mark.parametrize("step", [None, 100, 7], ids=["at once", "in steps", "in small steps"])
+def test_what_is_used_is_forgotten_while_it_is_used(step: int | None) -> None:
+    # Ann's 1000 s halve every 100 s: at 1000 there are 100 / ln 2 × (1 - 2^-10) = 144.1 left and at 1200 a
+    # quarter, 36.0. Bob has 100 / ln 2 × (1 - 2^-2) = 108.2 of his 200. So she goes first, however often
+    # somebody else makes the scheduler count meanwhile.
+    others = [
+        (at, 0, 1, {"user": "cy", "queue": "late"}) for at in range(10, 1000, step or 1000)[1:]
+    ]
+    jobs = [(0, 1000, 1), (1, 200, 1, BOB), *others, (1100, 10, 1, BOB), (1110, 10, 1)]
+    weights = {"fair_share": 100, "period_s": 1, "half_life_s": 100}
+    got = ranked([*jobs, (1111, 0, 1, {"queue": "late"})], ONE, queue={"late": -1000}, **weights)
+    assert [got[0], got[1], *got[-3:-1]] == [0, 1000, 1210, 1200]
+
+
 def test_usage_is_forgotten() -> None:
-    # At 200 Ann has used 200 s. At 350 Bob has used 150 s, and 200 × 2^(-150/100) = 70.7 s of Ann's are
-    # left: she goes first, though she came last. Where nothing is forgotten, he does.
+    # At 350 Ann, who ran until 200, has 100 / ln 2 × (2^-1.5 - 2^-3.5) = 38.3 s left, and Bob, who ran from
+    # then on, 100 / ln 2 × (1 - 2^-1.5) = 93.3: she goes first, though she came last. Where nothing is
+    # forgotten, he does.
     jobs = [(0, 200, 1), (1, 150, 1, BOB), (210, 10, 1, BOB), (220, 10, 1)]
     weights = {"fair_share": 100, "period_s": 100}
     assert ranked(jobs, ONE, half_life_s=100, **weights) == [0, 200, 360, 350]

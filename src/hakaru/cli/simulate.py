@@ -95,7 +95,7 @@ BY = ("queue", "size", "class", "month", "account", "user")
     "weights",
     multiple=True,
     metavar="NAME=POINTS",
-    help="With --policy multifactor: e.g. age=1000, fair_share=500, queue.short=200.",
+    help="With --policy multifactor: e.g. age=1000, fair_share=500, queue.short=200, qos.high=100.",
 )
 @click.option(
     "--depth",
@@ -285,10 +285,13 @@ class _Run:
 
     def told(self) -> Told:
         from hakaru.sim.notation import write_machine
+        from hakaru.sim.people import fair_share_note
 
         machine = write_machine(self.machine, self.unit)
         rules = [*self.applied, f"the machine is {self.taken.whence}", *self.taken.notes]
         rules += [", ".join(self.rules.words())]
+        note = fair_share_note(self.schedule.workload, self.rules.policy)
+        rules += [note] if note else []
         return Told(self.schedule, self.rules.policy, self.cluster, self.unit, machine, rules)
 
     def store(self, name: str) -> None:

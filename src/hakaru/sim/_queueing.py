@@ -10,12 +10,13 @@ whole, and a pass need not look at whom a limit holds. Without limits there is o
 Names of the arrays, the same in every function: J jobs, N nodes, A the nodes that jobs got, Y the lanes, Q
 their blocks of jobs, B what is known of each block, R running jobs by estimated end, H the heap of events to
 come, U users, L limits, V their values, C their counters, K candidates, G jobs held at the gate, D its doors,
-P what queues count for, W weights, T totals, n the scalars.
+P what queues count for, E what QOS do, W weights, T totals, n the scalars.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ JOB = np.dtype(
         ("account", np.int32),
         ("queue", np.int32),
         ("lane", np.int32),
+        ("qos", np.int16),  # of those that have points, -1: none
         ("num_restarts", np.int16),
         ("whole", np.int8),  # whether it takes nodes whole
         ("stage", np.int8),
@@ -156,11 +158,10 @@ _PERSON = np.dtype(
     [
         ("last", np.int64),  # run time of the last job that ended
         ("before", np.int64),  # and of the one before it
-        ("usage", np.float64),  # as it was last counted
-        ("points", np.float64),  # for their fair share, by that
-        ("fresh", np.float64),  # what was used since
+        ("usage", np.float64),  # in PE seconds, decayed, as of `since`
+        ("points", np.float64),  # for their fair share, as it was last counted
         ("pes", np.int64),  # in use
-        ("since", np.int64),  # and not yet counted from here on
+        ("since", np.int64),
     ],
     align=True,
 )
@@ -185,7 +186,7 @@ BACKFILL, ESTIMATES, ORDER, PACKING, WHOLE_NODES, LOCALITY, BATCHED, PREEMPT = r
 NUM_RUNNING, HEAP, NUM_LANES, NUM_TURNS, NUM_SPARE, NUM_QUEUED, SEQ, HEAD = range(8, 16)
 SHADOW, SHADOW_KNOWN, DIRTY, NUM_DOORS, EPOCH_NOW, NUM_FREE, NUM_OPEN = range(16, 23)
 GATE_DIRTY, MAX_EXTRA, LAST_PRIORITY, CLOSED_BUSY = range(23, 27)
-NUM_ARRIVED, NUM_CHANGED, NUM_PASSES, NUM_SEEN, NUM_SCALARS = range(27, 32)
+NUM_ARRIVED, NUM_CHANGED, NUM_PASSES, NUM_SEEN, NUM_PEOPLE, NUM_SCALARS = range(27, 33)
 
 # Entries of W: Slurm's multifactor.
 WEIGHTS = ("age", "max_age_s", "size", "fair_share", "half_life_s", "period_s")
@@ -216,6 +217,7 @@ _TYPES = {
     "S": int64[::1],
     "R": int64[::1],
     "n": int64[::1],
+    "E": float64[::1],
     "W": float64[::1],
     "T": float64[::1],
     "total": float64,
@@ -579,7 +581,7 @@ def _count(J, L, C, j, sign, at_gate):
 
 
 @_compiled
-def _set_priority(J, U, P, W, n, j, now):
+def _set_priority(J, U, P, E, W, n, j, now):
     """Slurm's multifactor, with the fair share as it was last counted."""
     points = W[AGE] * min(1.0, (now - J[j].submit) / W[MAX_AGE])
     points += W[SIZE] * J[j].total / max(1, n[NUM_OPEN])
@@ -589,32 +591,33 @@ def _set_priority(J, U, P, W, n, j, now):
         points += P[J[j].queue].points
         if n[PREEMPT] and P[J[j].queue].low:
             points -= YIELDING
-    J[j].key = -np.int64(points * POINT)
+    if J[j].qos >= 0:
+        points += E[J[j].qos]
+    # The nearest: what is equal but for the last bits must stay equal.
+    J[j].key = -np.int64(math.floor(points * POINT + 0.5))
 
 
 @_inlined
-def _use(U, u, more, now):
-    """Person u uses so many PEs more from now on; what they used until now is counted."""
-    U[u].fresh += U[u].pes * (now - U[u].since)
+def _use(U, W, n, u, more, now):
+    """Person u uses so many PEs more from now on; what they used is counted, and decays as it goes."""
+    if n[ORDER] != MULTIFACTOR:
+        return
+    rate = math.log(2.0) / W[HALF_LIFE]
+    gone = -math.expm1(-rate * (now - U[u].since))  # the share of what was used that is forgotten
+    U[u].usage += U[u].pes * gone / rate - U[u].usage * gone
     U[u].since = now
     U[u].pes += more
 
 
 @_inlined
 def _add_usage(U, W, n, now):
-    """Decay what each person has used, add what they use, and set the points of their fair share."""
-    passed = now - n[LAST_PRIORITY]
-    decay = 2.0 ** (-passed / W[HALF_LIFE])
-    total, num_people = 0.0, 0
+    """Count what each person has used until now, and set the points of their fair share."""
+    total = 0.0
     for u in range(len(U)):
-        _use(U, u, 0, now)
-        U[u].usage = U[u].usage * decay + U[u].fresh
-        U[u].fresh = 0.0
+        _use(U, W, n, u, 0, now)
         total += U[u].usage
-        if U[u].usage > 0.0:
-            num_people += 1
     for u in range(len(U)):
-        share = U[u].usage / total * num_people if total > 0.0 else 0.0
+        share = U[u].usage / total * n[NUM_PEOPLE] if total > 0.0 else 0.0
         U[u].points = W[FAIR_SHARE] * 2.0**-share
     n[LAST_PRIORITY] = now
 
@@ -664,13 +667,13 @@ def _sort(K, num):
 
 
 @_compiled
-def _reorder(J, Q, B, Y, U, P, W, K, n, lane, now):
+def _reorder(J, Q, B, Y, U, P, E, W, K, n, lane, now):
     """New priorities for all in a lane, and their order by these."""
     num, b = 0, Y[lane].first
     while b != -1:
         for i in range(B[b].first, B[b].end):
             j = Q[b, i].job
-            _set_priority(J, U, P, W, n, j, now)
+            _set_priority(J, U, P, E, W, n, j, now)
             K[num].key, K[num].job = J[j].key, j
             num += 1
         b = B[b].next
@@ -685,11 +688,11 @@ def _reorder(J, Q, B, Y, U, P, W, K, n, lane, now):
 
 
 @_compiled
-def _reprioritise(J, Q, B, Y, U, P, W, K, n, now):
+def _reprioritise(J, Q, B, Y, U, P, E, W, K, n, now):
     """Everybody's priority anew, and the queue in its order."""
     _add_usage(U, W, n, now)
     for x in range(n[NUM_LANES] - 1, -1, -1):  # a lane that is emptied and filled goes to the end
-        _reorder(J, Q, B, Y, U, P, W, K, n, Y[x].active, now)
+        _reorder(J, Q, B, Y, U, P, E, W, K, n, Y[x].active, now)
 
 
 # ---- nodes
@@ -864,7 +867,7 @@ def _find_shadow(J, N, A, R, n):
 
 
 @_inlined
-def _start(J, N, A, R, H, U, L, C, n, j, now):
+def _start(J, N, A, R, H, U, L, C, W, n, j, now):
     """Begin job j on the picked nodes."""
     for y in range(J[j].num_nodes):
         x = N[y].pick
@@ -884,7 +887,7 @@ def _start(J, N, A, R, H, U, L, C, n, j, now):
         _count(J, L, C, j, -1, True)
         n[GATE_DIRTY] = 1
     if J[j].user >= 0:
-        _use(U, J[j].user, J[j].total, now)
+        _use(U, W, n, J[j].user, J[j].total, now)
 
 
 @_inlined
@@ -902,19 +905,19 @@ def _release(J, N, A, R, n, j):
 
 
 @_inlined
-def _leave(J, U, L, C, j, now):
+def _leave(J, U, L, C, W, n, j, now):
     """It counts no longer."""
     if len(L) > 0:
         _count(J, L, C, j, -1, False)
     if J[j].user >= 0:
-        _use(U, J[j].user, -J[j].total, now)
+        _use(U, W, n, J[j].user, -J[j].total, now)
 
 
 @_inlined
-def _end(J, N, A, R, U, L, C, n, j, now):
+def _end(J, N, A, R, U, L, C, W, n, j, now):
     if J[j].stage == RUNNING:
         _release(J, N, A, R, n, j)
-    _leave(J, U, L, C, j, now)
+    _leave(J, U, L, C, W, n, j, now)
     J[j].stage, J[j].end = DONE, now
     u = J[j].user
     if u >= 0:
@@ -924,11 +927,11 @@ def _end(J, N, A, R, U, L, C, n, j, now):
 
 
 @_compiled
-def _put_back(J, N, A, Q, B, Y, R, H, U, L, C, T, n, j, now, reason):
+def _put_back(J, N, A, Q, B, Y, R, H, U, L, C, W, T, n, j, now, reason):
     """Stop a running job and queue it again; what it has done is lost."""
     _forget_events(H, n, j)
     _release(J, N, A, R, n, j)
-    _leave(J, U, L, C, j, now)
+    _leave(J, U, L, C, W, n, j, now)
     T[LOST] += (now - J[j].start) * J[j].total
     J[j].num_restarts += 1
     J[j].reason = reason
@@ -1022,16 +1025,16 @@ def _set_head(n, j):
 
 
 @_inlined
-def _try_first(J, N, A, R, H, U, L, C, n, j, now):
+def _try_first(J, N, A, R, H, U, L, C, W, n, j, now):
     """Begin a job that nothing stands before."""
     if n[NUM_FREE] < J[j].num_nodes * J[j].pes or not _choose(J, N, n, j, False, False):
         return False
-    _start(J, N, A, R, H, U, L, C, n, j, now)
+    _start(J, N, A, R, H, U, L, C, W, n, j, now)
     return True
 
 
 @_compiled
-def _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+def _try_behind(J, N, A, R, H, U, L, C, W, n, j, now):
     """Begin a job behind the head if that cannot delay the head; limits were looked at."""
     if n[NUM_FREE] < J[j].num_nodes * J[j].pes:
         return False
@@ -1045,7 +1048,7 @@ def _try_behind(J, N, A, R, H, U, L, C, n, j, now):
     if outlasts:
         for y in range(J[j].num_nodes):
             N[N[y].pick].extra -= _takes(J, N, j, N[y].pick)
-    _start(J, N, A, R, H, U, L, C, n, j, now)
+    _start(J, N, A, R, H, U, L, C, W, n, j, now)
     n[MAX_EXTRA] = _largest(N, True)
     return True
 
@@ -1080,10 +1083,10 @@ def _step_in(G, D, n, door):
 
 
 @_compiled
-def _rate(J, U, P, W, n, j, now):
+def _rate(J, U, P, E, W, n, j, now):
     """The first priority of a job, by the usage as it was last counted."""
     if n[ORDER] == MULTIFACTOR:
-        _set_priority(J, U, P, W, n, j, now)
+        _set_priority(J, U, P, E, W, n, j, now)
 
 
 @_inlined
@@ -1105,10 +1108,10 @@ def _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
     if len(L) > 0 and _is_held(J, L, V, C, n, j, False):
         J[j].reason = LIMIT
         return False
-    if head == -1 and _try_first(J, N, A, R, H, U, L, C, n, j, now):
+    if head == -1 and _try_first(J, N, A, R, H, U, L, C, W, n, j, now):
         return True
     may_pass = head >= 0 and n[BACKFILL] != NO_BACKFILL
-    if may_pass and _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+    if may_pass and _try_behind(J, N, A, R, H, U, L, C, W, n, j, now):
         return True
     if head == -1:
         _set_head(n, j)
@@ -1117,7 +1120,7 @@ def _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
 
 
 @_inlined
-def _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, W, n, j, now):
+def _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, n, j, now):
     """A job is submitted: held at the gate, begun at once, or queued."""
     if len(L) > 0:
         if _is_held(J, L, V, C, n, j, True):
@@ -1125,7 +1128,7 @@ def _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, W, n, j, now):
             _wait_outside(G, D, n, j)
             return
         _count(J, L, C, j, 1, True)
-    _rate(J, U, P, W, n, j, now)
+    _rate(J, U, P, E, W, n, j, now)
     if not _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
         _admit(J, Q, B, Y, n, j)
 
@@ -1144,7 +1147,7 @@ def _first_allowed(J, L, V, C, D, n):
 
 
 @_compiled
-def _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, W, n, now):
+def _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now):
     """Let in, in order, those whom the limits on queued jobs no longer hold."""
     n[GATE_DIRTY] = 0
     door = _first_allowed(J, L, V, C, D, n)
@@ -1152,20 +1155,20 @@ def _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, W, n, now):
         j = D[door].first
         _step_in(G, D, n, door)
         _count(J, L, C, j, 1, True)
-        _rate(J, U, P, W, n, j, now)
+        _rate(J, U, P, E, W, n, j, now)
         _admit(J, Q, B, Y, n, j)
         n[DIRTY] = 1
         door = _first_allowed(J, L, V, C, D, n)
 
 
 @_compiled
-def _change(J, N, A, Q, B, Y, R, H, U, L, C, T, n, node, kind, now):
+def _change(J, N, A, Q, B, Y, R, H, U, L, C, W, T, n, node, kind, now):
     """A node opens, takes no new jobs, or is lost with what runs on it."""
     if kind == DOWN:
         for x in range(n[NUM_RUNNING] - 1, -1, -1):
             if _is_on(J, N, A, R[x] & JOB_MASK, node):
                 j = R[x] & JOB_MASK
-                _put_back(J, N, A, Q, B, Y, R, H, U, L, C, T, n, j, now, NODE_LOST)
+                _put_back(J, N, A, Q, B, Y, R, H, U, L, C, W, T, n, j, now, NODE_LOST)
     opens = 1 if kind == UP else 0
     if N[node].open != opens:
         sign = 1 if opens else -1
@@ -1252,7 +1255,7 @@ def _open_lanes(J, Q, B, Y, L, V, C, n):
 
 
 @_compiled
-def _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now):
+def _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now):
     """Behind the head, in the queue's order."""
     most = _largest(N, False)
     while n[NUM_TURNS] > 0 and most > 0:
@@ -1267,7 +1270,7 @@ def _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now):
                 continue
         j, follower = Y[lane].job, _follower(B, at)
         came = J[j].seq
-        if _try_behind(J, N, A, R, H, U, L, C, n, j, now):
+        if _try_behind(J, N, A, R, H, U, L, C, W, n, j, now):
             _explain(J, N, Y, n, j, came)
             _dequeue(Q, B, Y, n, at)
             most = _largest(N, False)
@@ -1315,7 +1318,7 @@ def _shortest_of(J, Q, B, Y, U, n, lane, last, best_at, most, now):
 
 
 @_compiled
-def _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now):
+def _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now):
     """Behind the head, by estimate; equals in the queue's order."""
     most, last = _largest(N, False), -1
     while most > 0:
@@ -1328,7 +1331,7 @@ def _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now):
             break
         last = Q[at // BLOCK, at % BLOCK].job
         came = J[last].seq
-        if _try_behind(J, N, A, R, H, U, L, C, n, last, now):
+        if _try_behind(J, N, A, R, H, U, L, C, W, n, last, now):
             _explain(J, N, Y, n, last, came)
             lane = J[last].lane
             if at == Y[lane].at:
@@ -1390,20 +1393,20 @@ def _find_victims(J, N, A, R, P, K, n, j):
 
 
 @_compiled
-def _replace(J, N, A, Q, B, Y, R, H, U, L, C, K, T, n, num, now):
+def _replace(J, N, A, Q, B, Y, R, H, U, L, C, W, K, T, n, num, now):
     """Stop the victims in K for the first in the queue, which begins in their place."""
     lane = Y[0].turn
     j = Y[lane].job
     _explain(J, N, Y, n, j, J[j].seq)
     _dequeue(Q, B, Y, n, Y[lane].at)
     for x in range(num):
-        _put_back(J, N, A, Q, B, Y, R, H, U, L, C, T, n, K[x].job, now, PREEMPTED)
+        _put_back(J, N, A, Q, B, Y, R, H, U, L, C, W, T, n, K[x].job, now, PREEMPTED)
     _choose(J, N, n, j, False, False)
-    _start(J, N, A, R, H, U, L, C, n, j, now)
+    _start(J, N, A, R, H, U, L, C, W, n, j, now)
 
 
 @_compiled
-def _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, K, T, n, now):
+def _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, W, K, T, n, now):
     """Begin what may begin now."""
     n[HEAD] = -1
     _open_lanes(J, Q, B, Y, L, V, C, n)
@@ -1414,22 +1417,22 @@ def _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, K, T, n, now):
             _go_on(J, Q, Y, n, -1)
             continue
         follower, came = _follower(B, at), J[j].seq
-        if _try_first(J, N, A, R, H, U, L, C, n, j, now):
+        if _try_first(J, N, A, R, H, U, L, C, W, n, j, now):
             _explain(J, N, Y, n, j, came)
             _dequeue(Q, B, Y, n, at)
             _go_on(J, Q, Y, n, follower)
             continue
         num = _find_victims(J, N, A, R, P, K, n, j) if n[PREEMPT] else 0
         if num > 0:
-            _replace(J, N, A, Q, B, Y, R, H, U, L, C, K, T, n, num, now)
+            _replace(J, N, A, Q, B, Y, R, H, U, L, C, W, K, T, n, num, now)
             _open_lanes(J, Q, B, Y, L, V, C, n)
         else:
             _set_head(n, j)
             _go_on(J, Q, Y, n, follower)
     if n[HEAD] >= 0 and n[BACKFILL] == IN_ORDER:
-        _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now)
+        _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now)
     elif n[HEAD] >= 0 and n[BACKFILL] == SHORTEST:
-        _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, n, now)
+        _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now)
     n[DIRTY] = 0
     _remember(J, N, Q, B, Y, L, V, C, n)
 
@@ -1465,14 +1468,14 @@ def _next_event(J, H, X, S, n):
 
 
 @_inlined
-def _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, W, T, n, rank, now):
+def _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, T, n, rank, now):
     """Let the next event of a rank happen."""
     if rank == SUBMIT:
-        _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, W, n, n[NUM_ARRIVED], now)
+        _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, n, n[NUM_ARRIVED], now)
         n[NUM_ARRIVED] += 1
     elif rank == CHANGE:
         x = n[NUM_CHANGED]
-        _change(J, N, A, Q, B, Y, R, H, U, L, C, T, n, X[x].node, X[x].kind, now)
+        _change(J, N, A, Q, B, Y, R, H, U, L, C, W, T, n, X[x].node, X[x].kind, now)
         n[NUM_CHANGED] += 1
     elif rank == EPOCH:
         n[EPOCH_NOW] += 1
@@ -1483,11 +1486,11 @@ def _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, W, T, n, rank, now):
         if rank == OVER:
             _over(J, R, n, j)
         else:
-            _end(J, N, A, R, U, L, C, n, j, now)
+            _end(J, N, A, R, U, L, C, W, n, j, now)
 
 
 @_compiled
-def _play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, W, K, T, n):
+def _play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, E, W, K, T, n):
     """From the first submission to the last end. X: changes of nodes; S: since when each row of V holds."""
     now = J[0].submit if len(J) else 0
     at = _next_event(J, H, X, S, n)
@@ -1499,19 +1502,19 @@ def _play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, W, K, T, n):
         while rank != OVER and n[NUM_RUNNING] > 0 and R[0] >> JOB_BITS <= now:
             _release(J, N, A, R, n, R[0] & JOB_MASK)
             n[DIRTY] = 1
-        _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, W, T, n, rank, now)
+        _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, T, n, rank, now)
         at = _next_event(J, H, X, S, n)
         if rank == OVER or (n[BATCHED] and at >> 3 <= now):
             continue
         if n[NUM_DOORS] > 0 and n[GATE_DIRTY]:
-            _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, W, n, now)
+            _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now)
         if _is_due(W, n, now):
-            _reprioritise(J, Q, B, Y, U, P, W, K, n, now)
+            _reprioritise(J, Q, B, Y, U, P, E, W, K, n, now)
             n[DIRTY] = 1
         while n[DIRTY]:
-            _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, K, T, n, now)
+            _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, W, K, T, n, now)
             if n[NUM_DOORS] > 0 and n[GATE_DIRTY]:  # who began is queued no longer
-                _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, W, n, now)
+                _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now)
         at = _next_event(J, H, X, S, n)
     _explain_all(J, N, Q, B, Y, n)
 
@@ -1523,6 +1526,7 @@ def run(
     rules: dict[str, int],
     limits: tuple[Any, Any, Any, int, Any],
     queues: Any,
+    qos: Any,
     weights: dict[str, float],
     num_users: int,
 ) -> tuple[Any, Any]:
@@ -1541,7 +1545,7 @@ def run(
     n[HEAD] = -1
     n[NUM_SPARE] = num_blocks
     n[NUM_OPEN] = n[NUM_FREE] = nodes["size"][nodes["open"] == 1].sum()
-    n[LAST_PRIORITY] = jobs["submit"][0] if num else 0
+    n[NUM_PEOPLE] = np.count_nonzero(np.bincount(jobs["user"][jobs["user"] >= 0]))
     bounds = np.empty(num_blocks, _BOUNDS)
     bounds["spare"] = np.arange(num_blocks)
     lanes = np.zeros(num_lanes, _LANE)
@@ -1578,6 +1582,7 @@ def run(
         gated,
         outside,
         queues,
+        qos,
         np.array([weights[name] for name in WEIGHTS], np.float64),
         np.empty(2 * num if needs_candidates else 0, _CANDIDATE),
         totals,

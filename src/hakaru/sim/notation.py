@@ -29,6 +29,7 @@ ONE_OF_MANY = {
     "their": "its", "they": "it", "them": "it",
 }  # fmt: skip
 OUTAGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?@(?P<begin>.+?)\.\.(?P<end>.+)")
+NAMED = ("queue", "qos")  # weights that are points by name
 LIMIT_FORM = (
     "write SCOPE[=NAME]:WHAT=NUMBER[,queue=QUEUE][,hours=FROM-TO], e.g. user:running-gpus=16, "
     "queue=short:running-jobs=50 or user:running-jobs=4,queue=long,hours=9-18"
@@ -117,24 +118,26 @@ def write_limit(limit: Limit) -> str:
 
 
 def parse_weights(texts: Sequence[str], base: Weights) -> Weights:
-    """`age=1000` or `queue.short=500`, over the points that the policy has."""
-    names = [each.name for each in fields(Weights) if each.name != "queue"]
+    """`age=1000`, `queue.short=500` or `qos.high=500`, over the points that the policy has."""
+    names = [each.name for each in fields(Weights) if each.name not in NAMED]
     points: dict[str, float] = {}
-    queues = dict(base.queue)
+    named = {kind: dict(getattr(base, kind)) for kind in NAMED}
     for text in texts:
         name, _, value = text.partition("=")
+        kind, _, whose = name.partition(".")
         number = _points(text, value)
-        if name.startswith("queue.") and name != "queue.":
-            queues[name.removeprefix("queue.")] = number
+        if kind in named and whose:
+            named[kind][whose] = number
         elif name in names:
             if number <= 0 and name.endswith("_s"):
                 raise HakaruError(f"weight {text!r}: {name} is a time above 0, in seconds")
             points[name] = number
         else:
             raise HakaruError(
-                f"weight {text!r}: there is no {name!r}; {hint(name, [*names, 'queue.NAME'])}"
+                f"weight {text!r}: there is no {name!r}; "
+                f"{hint(name, [*names, *(f'{kind}.NAME' for kind in NAMED)])}"
             )
-    return replace(base, **points, queue=queues)
+    return replace(base, **points, **named)  # type: ignore[arg-type]
 
 
 def write_weights(policy: Policy) -> list[str]:
@@ -143,9 +146,10 @@ def write_weights(policy: Policy) -> list[str]:
     if policy.weights is None:
         return depth
     given = {each.name: getattr(policy.weights, each.name) for each in fields(Weights)}
-    queues = given.pop("queue")
+    named = {kind: given.pop(kind) for kind in NAMED}
     shown = [f"{name}={value:g}" for name, value in given.items() if value]
-    return ["weights: " + " ".join([*shown, *(f"queue.{n}={v:g}" for n, v in queues.items())])]
+    shown += [f"{kind}.{n}={v:g}" for kind, points in named.items() for n, v in points.items()]
+    return ["weights: " + " ".join(shown)]
 
 
 def _points(text: str, value: str) -> float:

@@ -169,6 +169,7 @@ def _queue(workload: Workload, machine: Machine, policy: Policy, options: Option
         _rules(machine, policy, options),
         _limits(workload, options),
         _queues(workload, policy, options),
+        np.array([*weights.qos.values()] if weights else [], float),
         {name: getattr(weights, name, 1.0) for name in kernel.WEIGHTS},
         len(workload.names["user"]),
     )
@@ -234,6 +235,7 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
         "user": workload.user,
         "account": workload.account,
         "queue": workload.queue,
+        "qos": _qos(workload, policy),
     }
     for name, values in columns.items():
         jobs[name] = values
@@ -293,11 +295,24 @@ def _queues(workload: Workload, policy: Policy, options: Options) -> Any:
     unknown = [name for name in options.low_queues if name not in names]
     if unknown:
         raise HakaruError(f"low queue {unknown[0]!r}: no job has it; there are {', '.join(names)}")
-    points = policy.weights.queue if policy.weights else {}
-    for name in points:
-        if name not in names:
-            raise HakaruError(f"weights: no job has the queue {name!r}; {hint(name, names)}")
     queues = np.zeros(len(names), kernel.POINTS)
+    points = _points(workload, policy, "queue")
     queues["points"] = [points.get(name, 0.0) for name in names]
     queues["low"] = [name in options.low_queues for name in names]
     return queues
+
+
+def _qos(workload: Workload, policy: Policy) -> Any:
+    """Which of the QOS that have points each job has; -1: none."""
+    places = {name: x for x, name in enumerate(_points(workload, policy, "qos"))}
+    return np.array([*(places.get(name, -1) for name in workload.names["qos"]), -1])[workload.qos]
+
+
+def _points(workload: Workload, policy: Policy, kind: Literal["queue", "qos"]) -> Any:
+    """What queues or QOS count for, by name."""
+    names = workload.names[kind]
+    points = getattr(policy.weights, kind) if policy.weights else {}
+    for name in points:
+        if name not in names:
+            raise HakaruError(f"weights: no job has the {kind} {name!r}; {hint(name, names)}")
+    return points

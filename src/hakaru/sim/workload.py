@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 # What a table of jobs must hold (canonical columns, and num_pes and span_nodes as analyses derive them),
 # and in which order, so that jobs submitted in one second keep the log's order.
 COLUMNS = (
-    "cluster", "job_id", "user", "account", "queue", "gpu_model", "num_pes", "span_nodes",
+    "cluster", "job_id", "user", "account", "queue", "qos", "gpu_model", "num_pes", "span_nodes",
     "requested_s", "submitted_at", "started_at", "run_s", "wait_s", "state",
+)  # fmt: skip
+ARRAYS = (
+    "submit", "run", "request", "pes", "num_nodes", "user", "account", "queue", "qos", "model",
 )  # fmt: skip
 ORDER = "submitted_at, length(job_id), job_id"
 LONGEST_S = 2**33  # 272 years stand for "no limit": the kernels pack a time and a job into one word
@@ -31,7 +34,7 @@ UNASKED = "ask for no time: "
 
 @dataclass(frozen=True)
 class Workload:
-    """One entry a job in every array. A code of -1 stands for an unknown user, account, queue or model.
+    """One entry a job in every array. A code of -1 stands for an unknown user, account, queue, QOS or model.
 
     `table` holds the same jobs as rows; `left_out` says how many could not be simulated, by reason, and
     `notes` what was assumed. `request` is never below `run`: a job is killed at what it asked for.
@@ -46,8 +49,9 @@ class Workload:
     user: Ints
     account: Ints
     queue: Ints
+    qos: Ints
     model: Ints
-    names: Mapping[str, tuple[str, ...]]  # of users, accounts, queues and models, by code
+    names: Mapping[str, tuple[str, ...]]  # of users, accounts, queues, QOS and models, by code
     left_out: Mapping[str, int] = field(default_factory=dict)
     notes: Mapping[str, int] = field(default_factory=dict)
 
@@ -125,6 +129,7 @@ class Workload:
             codes["user"],
             codes["account"],
             codes["queue"],
+            codes["qos"],
             codes["gpu_model"],
             names,
             left_out,
@@ -137,18 +142,7 @@ class Workload:
 
         if keep.dtype == bool and keep.all():
             return self
-        names = (
-            "submit",
-            "run",
-            "request",
-            "pes",
-            "num_nodes",
-            "user",
-            "account",
-            "queue",
-            "model",
-        )
-        arrays = {name: getattr(self, name)[keep] for name in names}
+        arrays = {name: getattr(self, name)[keep] for name in ARRAYS}
         table = self.table.filter(pa.array(keep)) if keep.dtype == bool else self.table.take(keep)
         gone = int(len(self) - (keep.sum() if keep.dtype == bool else len(keep)))
         left_out = dict(self.left_out) | ({reason: gone} if reason and gone else {})
@@ -248,7 +242,7 @@ def _codes(table: pa.Table) -> tuple[dict[str, Ints], dict[str, tuple[str, ...]]
     import pyarrow as pa
 
     codes, names = {}, {}
-    for name in ("user", "account", "queue", "gpu_model"):
+    for name in ("user", "account", "queue", "qos", "gpu_model"):
         encoded = table[name].cast(pa.string()).combine_chunks().dictionary_encode()
         numbers = encoded.indices.cast(pa.int64()).fill_null(-1)
         codes[name] = np.array(numbers.to_numpy(zero_copy_only=False), np.int64)

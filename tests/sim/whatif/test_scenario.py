@@ -50,9 +50,11 @@ def test_a_limit_may_be_written_as_on_the_command_line() -> None:
 
 def test_days_of_weights_become_seconds() -> None:
     scenario = read(
-        '[[variant]]\npolicy = "multifactor"\nweights = { max_age_d = 2, queue = { short = 5 } }'
+        '[[variant]]\npolicy = "multifactor"\n'
+        "weights = { max_age_d = 2, queue = { short = 5 }, qos = { high = 3 } }"
     )
-    assert scenario.variants[0].weights == {"max_age_s": 172800.0, "queue": {"short": 5.0}}
+    points = {"queue": {"short": 5.0}, "qos": {"high": 3.0}}
+    assert scenario.variants[0].weights == {"max_age_s": 172800.0} | points
 
 
 def test_failures_are_moments() -> None:

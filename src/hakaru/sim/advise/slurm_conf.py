@@ -41,9 +41,9 @@ def slurm_lines(rule: Rule, baseline: Rule, unit: str = "gpu", qos: str = "norma
         remarks += _about_priority(rule.policy.weights, unit)
     limits = [limit for limit in rule.limits if limit not in baseline.limits]
     settings = [_limit(limit, unit) for limit in limits]
-    commands = (
-        [f"sacctmgr -i modify qos where name={qos} set {' '.join(settings)}"] if settings else []
-    )
+    commands = _qos_priorities(rule.policy.weights, baseline.policy.weights)
+    if settings:
+        commands.append(f"sacctmgr -i modify qos where name={qos} set {' '.join(settings)}")
     if limits:
         conf.append("AccountingStorageEnforce=associations,limits,qos")
         remarks += _about_limits(limits, unit, qos)
@@ -75,6 +75,8 @@ def _priority(weights: Weights, unit: str) -> list[str]:
     ]
     if weights.size < 0:  # the same for every job: Slurm cuts a priority below 1 off
         lines.append(f"PriorityWeightPartition={-round(weights.size)}")
+    if weights.qos:
+        lines.append(f"PriorityWeightQOS={round(max(weights.qos.values()))}")
     if weights.fair_share:
         lines += [
             f"PriorityDecayHalfLife={duration(weights.half_life_s)}",
@@ -83,12 +85,26 @@ def _priority(weights: Weights, unit: str) -> list[str]:
     return lines
 
 
+def _qos_priorities(weights: Weights | None, now: Weights | None) -> list[str]:
+    """Slurm divides by the highest priority: with that as the weight, a priority is points."""
+    if weights is None or weights == now:
+        return []
+    return [
+        f"sacctmgr -i modify qos where name={name} set Priority={max(0, round(points))}"
+        for name, points in weights.qos.items()
+    ]
+
+
 def _about_priority(weights: Weights, unit: str) -> list[str]:
     remarks = ["The replay knows one partition: a job's size is its share of the whole machine."]
     if weights.size < 0:
         remarks.append(
             "PriorityWeightPartition keeps priorities above 0; it adds the same to every job while "
             "all partitions have the same PriorityJobFactor."
+        )
+    if weights.qos:
+        remarks.append(
+            "A QOS counts for its priority while no other has a higher one, of all that Slurm knows."
         )
     if weights.fair_share:
         remarks.append(

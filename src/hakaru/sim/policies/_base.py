@@ -16,10 +16,12 @@ Order = Callable[["Workload", Any], Any]  # the second: how long each is thought
 
 @dataclass(frozen=True)
 class Weights:
-    """Slurm's multifactor priority: points for age, size, fair share and queue.
+    """Slurm's multifactor priority: points for age, size, fair share, queue and QOS.
 
     Age counts up to `max_age_s`; size is the share of the machine; fair share is 2^(-usage/share) with
-    equal shares and a usage that halves every `half_life_s`; all is counted anew every `period_s`.
+    equal shares for all who have jobs and a usage that halves every `half_life_s`; `queue` and `qos` are
+    points by name (of Slurm's, the weight times the priority over the highest); all is counted anew every
+    `period_s`.
     """
 
     age: float = 0.0
@@ -29,6 +31,7 @@ class Weights:
     half_life_s: float = 7 * 86400
     period_s: float = 300
     queue: Mapping[str, float] = field(default_factory=dict)
+    qos: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from hakaru.sim.policies._base import Weights, policy
 
 MULTIFACTOR = policy(
     "multifactor",
-    title="Slurm's multifactor priority (age, size, fair share, queue) with EASY backfilling",
+    title="Slurm's multifactor priority (age, size, fair share, queue, QOS) with EASY backfilling",
     cites="Slurm, Multifactor Priority Plugin",
     backfill="easy",
     weights=Weights(age=1000, fair_share=1000),

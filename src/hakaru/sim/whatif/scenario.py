@@ -301,7 +301,7 @@ def _variants(value: Any) -> list[Any]:
 
 def _points(value: Any) -> dict[str, float]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"expected points a queue such as {{short = 500}}, found {value!r}")
+        raise ValueError(f"expected points by name such as {{short = 500}}, found {value!r}")
     return {name: check.number(0)(points) for name, points in value.items()}
 
 
@@ -389,6 +389,7 @@ WEIGHTS: dict[str, check.Parse] = {
     "half_life_d": check.number(0, above=True),
     "period_s": check.number(0, above=True),
     "queue": _points,
+    "qos": _points,
 }
 PARTS: dict[str, tuple[Any, dict[str, check.Parse]]] = {
     "machine": (MachineSpec, MACHINE),

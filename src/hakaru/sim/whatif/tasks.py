@@ -11,12 +11,11 @@ import numpy as np
 
 from hakaru.sim.run import simulate
 from hakaru.sim.schedule import Schedule
-from hakaru.sim.workload import Workload
+from hakaru.sim.workload import ARRAYS, Workload
 
 if TYPE_CHECKING:
     from hakaru.sim.whatif.variants import Prepared
 
-ARRAYS = ("submit", "run", "request", "pes", "num_nodes", "user", "account", "queue", "model")
 RESULTS = ("start", "end", "reason", "num_restarts", "num_nodes", "offset", "node")
 ROW = "row"
 

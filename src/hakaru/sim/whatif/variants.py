@@ -12,6 +12,8 @@ import numpy as np
 from hakaru.errors import HakaruError
 from hakaru.sim.idle import end_idle
 from hakaru.sim.machine import Group, Machine, Outage
+from hakaru.sim.notation import NAMED
+from hakaru.sim.people import fair_share_note
 from hakaru.sim.policies import POLICIES, Policy
 from hakaru.sim.queues import limit_queue
 from hakaru.sim.run import Options
@@ -113,7 +115,8 @@ def _prepared(scenario: Scenario, plan: Plan, workload: Workload, site: Site) ->
         plan.low_queues,
         cluster.zone,
     )
-    told = tuple(each for each in [*notes, note, *more] if each)
+    about_shares = fair_share_note(changed, recipe.make()[0])
+    told = tuple(each for each in [*notes, note, *more, about_shares] if each)
     users = len(workload.names["user"])
     return Prepared(plan.name, changed, taken.machine, recipe, told, asked, users, taken)
 
@@ -305,5 +308,6 @@ def _check_names(checker: Checker, plan: Plan, workload: Workload) -> None:
             checker.name(each, queues, f"{plan.name}.queues.{name}.takes_from")
     for name in plan.low_queues:
         checker.name(name, queues, f"{plan.name}.low_queues")
-    for name in plan.weights.get("queue", {}):
-        checker.name(name, queues, f"{plan.name}.weights.queue")
+    for kind in NAMED:
+        for name in plan.weights.get(kind, {}):
+            checker.name(name, workload.names[kind], f"{plan.name}.weights.{kind}")
