@@ -218,7 +218,7 @@ def test_the_run_is_cut_and_what_it_frees_is_told(lake: Lake) -> None:
     freed = 2 * (360 - 125) / 60
     assert note == (
         "jobs end after 2 h with GPUs not in use (samples at most 10 min apart): idle time is known for 2 of "
-        f"3 jobs of that length; 1 of them end early, which frees {freed:.1f} GPU-hours"
+        f"3 jobs of that length; 1 of them ends early, which frees {freed:.1f} GPU-hours"
     )
 
 
@@ -284,7 +284,7 @@ def test_simulate_ends_idle_jobs(waiting: Lake, tmp_path: Path) -> None:
     schedule = json.loads(output.read_text())["schedule"]
     assert [row["start"] for row in schedule] == ["2018-01-01T05:00:00Z", "2018-01-01T11:00:00Z"]
     assert (
-        "known for 1 of 2 jobs of that length; 1 of them end early, which frees 4.0 GPU-hours"
+        "known for 1 of 2 jobs of that length; 1 of them ends early, which frees 4.0 GPU-hours"
         in (" ".join(done.output.split()))
     )
     refused = CliRunner().invoke(main, ["simulate", "--end-idle", "soon", "-w", str(tmp_path)])

@@ -251,3 +251,25 @@ def test_the_synthetic_cluster_runs_on_its_own_nodes(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "300 jobs on 38 nodes x 8" in done.output
     assert "the machine is as the lake's nodes table has it" in done.output
+
+
+def test_a_node_is_lost_by_its_name(known: Lake, tmp_path: Path) -> None:
+    span = "2018-01-01T00:00:30..2018-01-01T01:00"
+    held, _ = simulated(known, tmp_path / "s.json", "--fail", f"gpu-b@{span}")
+    # the second job begins anew on gpu-a when the first has ended, and the third after it
+    assert [row["nodes"] for row in held["schedule"]] == ["gpu-a"] * 3
+    assert [row["start"][14:19] for row in held["schedule"]] == ["00:00", "01:40", "03:20"]
+    again, _ = simulated(known, tmp_path / "s.json", "--fail", f"1@{span}")
+    assert again["schedule"] == held["schedule"]
+    arguments = [
+        "simulate",
+        "-w",
+        str(known.workspace),
+        "--cluster",
+        "c",
+        "--fail",
+        f"gpu-c@{span}",
+    ]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code != 0
+    assert "no node is called so; did you mean" in done.output

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from hakaru.cli import main
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
+from hakaru.sim.notation import parse_limit
 from hakaru.sim.queues import QueueRule, parse_walltime, write_walltime
 from tests.conftest import job, put_jobs
 
@@ -121,3 +122,8 @@ def test_a_walltime_in_words(text: str, name: str, rule: QueueRule) -> None:
 def test_a_walltime_that_cannot_be_read(text: str) -> None:
     with pytest.raises(HakaruError, match="write QUEUE=HOURS"):
         parse_walltime(text)
+
+
+def test_a_limit_on_walltimes_says_which_option_it_is() -> None:
+    with pytest.raises(HakaruError, match="said with --walltime QUEUE=HOURS"):
+        parse_limit("queue=long:walltime=6")

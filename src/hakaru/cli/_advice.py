@@ -125,7 +125,7 @@ def as_document(told: Told) -> dict[str, Any]:
 
 
 def _asked(told: Told, width: int) -> Iterator[Line]:
-    from hakaru.sim.notation import write_limit, write_machine
+    from hakaru.sim.notation import write_limit, write_machine, write_note
 
     advice, baseline = told.advice, told.advice.space.baseline
     have = ", ".join([baseline.policy.id, *(write_limit(limit) for limit in baseline.limits)])
@@ -151,7 +151,7 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
         )
     replayed = advice.replayed.workload
     texts += [f"left out {number:,}: {reason}" for reason, number in replayed.left_out.items()]
-    texts += [f"assumed: {number:,} jobs {note}" for note, number in replayed.notes.items()]
+    texts += [f"assumed: {write_note(number, note)}" for note, number in replayed.notes.items()]
     for text in texts:
         for line in wrapped(text, width):
             yield line, ""

@@ -189,7 +189,7 @@ def machine_of(site: Site, asked: MachineOptions, workload: Workload) -> Taken:
     taken = site.machine(said, workload)
     if asked.nodes:
         check_models(taken.machine, workload)
-    outages = _outages(asked, site.cluster.zone)
+    outages = _outages(asked, site.cluster.zone, taken.machine.names)
     return replace(taken, machine=taken.machine.with_outages(outages)) if outages else taken
 
 
@@ -216,11 +216,11 @@ def swf_header(lake: Lake, data: Data, cluster: str) -> Header | None:
     return parse_header(head(_unpiped(path, lake.workspace.parent)))
 
 
-def _outages(asked: MachineOptions, zone: str) -> list[Outage]:
+def _outages(asked: MachineOptions, zone: str, names: Sequence[str]) -> list[Outage]:
     from hakaru.sim.notation import parse_outage
 
-    failed = [outage for text in asked.fail for outage in parse_outage(text, "down", zone)]
-    drained = [outage for text in asked.drain for outage in parse_outage(text, "drain", zone)]
+    failed = [each for text in asked.fail for each in parse_outage(text, "down", zone, names)]
+    drained = [each for text in asked.drain for each in parse_outage(text, "drain", zone, names)]
     return [*failed, *drained]
 
 

@@ -104,9 +104,10 @@ def end_idle(workload: Workload, rule: IdleRule, unit: str = "gpu") -> tuple[Wor
     freed = float(((workload.run - run) * workload.pes).sum()) / 3600
     num_long, num_part = int((known >= 0).sum()), int((known == IN_PART).sum())
     part = f", in part for {num_part:,} more" if num_part else ""
+    verb = "ends" if ends.sum() == 1 else "end"
     note = (
         f"{rule.words}: idle time is known for {int((known == WHOLLY).sum()):,} of {num_long:,} "
-        f"jobs of that length{part}; {int(ends.sum()):,} of them end early, which frees {freed:,.1f} "
+        f"jobs of that length{part}; {int(ends.sum()):,} of them {verb} early, which frees {freed:,.1f} "
         f"{unit.upper()}-hours"
     )
     return replace(workload, run=run), note

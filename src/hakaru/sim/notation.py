@@ -30,6 +30,7 @@ ONE_OF_MANY = {
 }  # fmt: skip
 OUTAGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?@(?P<begin>.+?)\.\.(?P<end>.+)")
 NAMED = ("queue", "qos")  # weights that are points by name
+NAMED_OUTAGE = re.compile(r"(?P<name>[^@]+)@(?P<begin>.+?)\.\.(?P<end>.+)")
 LIMIT_FORM = (
     "write SCOPE[=NAME]:WHAT=NUMBER[,queue=QUEUE][,hours=FROM-TO], e.g. user:running-gpus=16, "
     "queue=short:running-jobs=50 or user:running-jobs=4,queue=long,hours=9-18"
@@ -73,6 +74,11 @@ def parse_limit(text: str) -> Limit:
         raise HakaruError(f"limit {text!r} cannot be read: {LIMIT_FORM}")
     scope, what, number = ((found[name] or "").strip() for name in ("scope", "what", "value"))
     scope, what = scope.lower(), what.lower()
+    if what == "walltime":
+        raise HakaruError(
+            f"limit {text!r}: how long jobs of a queue may ask for is said with --walltime QUEUE=HOURS, e.g. "
+            f"--walltime {found['only'] or 'short'}=6"
+        )
     _check_word(text, "scope", scope, SCOPES)
     _check_word(text, "what", what, WHAT)
     more = _more(text, [part for part in (found["rest"] or "").split(",") if part])
@@ -162,29 +168,46 @@ def _points(text: str, value: str) -> float:
     return number
 
 
-def parse_outage(text: str, kind: Literal["drain", "down"], zone: str) -> list[Outage]:
-    """`3@2018-04-01..2018-04-03T12:00`: node 3 (or 0-3), from when until when on the site's clock."""
-    from hakaru.engine.where import parse_moment
+def parse_outage(
+    text: str, kind: Literal["drain", "down"], zone: str, names: Sequence[str] = ()
+) -> list[Outage]:
+    """`3@2018-04-01..2018-04-03T12:00`: node 3 (or 0-3), from when until when on the site's clock.
 
+    Where the nodes have names, one of these does too.
+    """
     option = {"down": "--fail", "drain": "--drain"}[kind]
+    named = NAMED_OUTAGE.fullmatch(text.strip())
+    if named and named["name"] in names:
+        begin, end = _span(named, text, option, zone)
+        own = [node for node, name in enumerate(names) if name == named["name"]]
+        return [Outage(node, begin, end, kind) for node in own]
     found = OUTAGE.fullmatch(text.strip())
+    if named and names and not found:
+        raise HakaruError(f"{option} {text!r}: no node is called so; {hint(named['name'], names)}")
     if not found:
         raise HakaruError(
             f"{option} {text!r}: write NODE@FROM..TO or FIRST-LAST@FROM..TO with nodes counted from 0, "
             "e.g. 0-3@2018-04-01..2018-04-02T12:00"
         )
     first, last = int(found["first"][:19]), int((found["last"] or found["first"])[:19])
+    begin, end = _span(found, text, option, zone)
+    if not first <= last < MOST_NODES:
+        raise HakaruError(
+            f"{option} {text!r}: expected nodes FIRST-LAST, the lower first and counted from 0"
+        )
+    return [Outage(node, begin, end, kind) for node in range(first, last + 1)]
+
+
+def _span(found: re.Match[str], text: str, option: str, zone: str) -> tuple[int, int]:
+    from hakaru.engine.where import parse_moment
+
     try:
         begin, end = (int(parse_moment(found[w], zone).timestamp()) for w in ("begin", "end"))
     except HakaruError as error:
         raise HakaruError(f"{option} {text!r}: {error}") from None
     if end <= begin:
         raise HakaruError(f"{option} {text!r}: it ends before it begins; write FROM..TO")
-    if not first <= last < MOST_NODES:
-        raise HakaruError(
-            f"{option} {text!r}: expected nodes FIRST-LAST, the lower first and counted from 0"
-        )
-    return [Outage(node, begin, end, kind) for node in range(first, last + 1)]
+    return begin, end
 
 
 def _more(text: str, parts: Sequence[str]) -> dict[str, Any]:
