@@ -67,6 +67,11 @@ class Slow:
         self.now = self.counted_at = self.jobs[0].submit if self.jobs else 0
         self.hour_at = self.now
         self.seq = self.lost = 0
+        self.totals = dict.fromkeys(
+            ("capacity_s", "busy_s", "idle_while_waiting_s", "fragmented_s"), 0
+        )
+        self.totals_at_end = dict(self.totals)
+        self.down: set[int] = set()
         self.kept: Any = None
         self.is_dirty = False  # whether more happened since the last pass than that a job came
         self.head: Job | None = None
@@ -120,6 +125,7 @@ class Slow:
         while (event := self.next_event()) is not None:
             self.events.remove(event)
             time, rank, _, what = event
+            self.pass_time(max(0, time - self.now))
             self.now = max(self.now, time)
             keeps = self.happen(rank, what)
             if not keeps:
@@ -135,6 +141,21 @@ class Slow:
                 while self.open_gate():
                     self.look([])
         return self
+
+    def pass_time(self, seconds: int) -> None:
+        """What goes on meanwhile: nothing runs on a node that is down, or on more of one than it has."""
+        assert all(0 <= free <= size for free, size in zip(self.free, self.sizes, strict=True))
+        assert not any(self.down & set(job.nodes) for job in self.active)
+        nodes = range(len(self.sizes))
+        free = sum(self.free[x] for x in nodes if self.open[x])
+        busy = sum(self.sizes[x] - self.free[x] for x in nodes)
+        self.totals["capacity_s"] += seconds * (free + busy)
+        self.totals["busy_s"] += seconds * busy
+        self.totals["idle_while_waiting_s"] += seconds * free * bool(self.waiting)
+        if self.head:
+            pieces = sum(self.free[x] for x in self.usable(self.head))
+            enough = pieces >= self.head.num_nodes * self.head.pes
+            self.totals["fragmented_s"] += seconds * pieces * enough
 
     def look(self, came: list[Job]) -> None:
         """A pass, and who waits after it learns why."""
@@ -178,6 +199,8 @@ class Slow:
                 if what.node in job.nodes:
                     self.put_back(job, "node lost")
             self.open[what.node] = what.kind == "up"
+            if what.kind != "drain":
+                (self.down.add if what.kind == "down" else self.down.discard)(what.node)
         return False
 
     def release_expected(self) -> bool:
@@ -203,6 +226,7 @@ class Slow:
     def leave(self, job: Job) -> None:
         self.release(job)
         self.active.remove(job)
+        self.totals_at_end = dict(self.totals)
         self.uses.append((job.user, job.all_pes, job.start, self.now))
 
     def put_back(self, job: Job, why: str) -> None:
@@ -431,13 +455,16 @@ class Slow:
     def reason(self, job: Job) -> str:
         if self.is_held(job):
             return "limit"
-        usable = [
-            x
-            for x in range(len(self.free))
-            if self.open[x] and (job.model is None or self.models[x] == job.model)
-        ]
-        if sum(self.free[x] for x in usable) < job.num_nodes * job.pes:
+        if sum(self.free[x] for x in self.usable(job)) < job.num_nodes * job.pes:
             return "resources"
         if self.choose(job, self.free) is None:
             return "fragmentation"
         return "reservation" if self.policy.backfill == "easy" else "behind others"
+
+    def usable(self, job: Job) -> list[int]:
+        """The open nodes of the model that it asks for."""
+        return [
+            x
+            for x in range(len(self.free))
+            if self.open[x] and (job.model is None or self.models[x] == job.model)
+        ]

@@ -95,7 +95,8 @@ def agree(
     assert got.start.tolist() == [job.start for job in slow.jobs]
     assert got.end.tolist() == [job.end for job in slow.jobs]
     assert got.num_restarts.tolist() == [job.restarts for job in slow.jobs]
-    assert got.totals["lost_s"] == slow.lost
+    integrals = {name: got.totals[name] for name in slow.totals_at_end}
+    assert (integrals, got.totals["lost_s"]) == (slow.totals_at_end, slow.lost)
     waited = [job.start != job.submit for job in slow.jobs]
     reasons = [job.why if waits else "none" for job, waits in zip(slow.jobs, waited, strict=True)]
     assert [sim.REASONS[code] for code in got.why] == reasons

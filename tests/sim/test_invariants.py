@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +43,23 @@ def is_within_capacity(schedule: sim.Schedule) -> bool:
     )
 
 
+def is_within_what_is_up(schedule: sim.Schedule) -> bool:
+    """At every second: what is busy is no more than what is up, or drained and still in use."""
+    ran, sizes, drained = shapes(schedule), schedule.machine.sizes, set[int]()
+    up = [True] * len(sizes)
+    changes = sorted(schedule.machine.changes, key=lambda change: change.time)
+    for moment in range(-2, max((end for _, end, _ in ran), default=0)):
+        for change in (each for each in changes if each.time == moment):
+            up[change.node] = change.kind == "up"
+            drained = drained - {change.node} | ({change.node} if change.kind == "drain" else set())
+        busy = [pes for start, end, pes in ran if start <= moment < end]
+        for node, size in enumerate(sizes):
+            most = size if up[node] or node in drained else 0
+            if sum(pes.get(node, 0) for pes in busy) > most:
+                return False
+    return True
+
+
 @EVERY
 @quick
 @given(rows=jobs(), machine=flat | of_nodes, events=events)
@@ -59,6 +77,8 @@ def test_every_job_runs_once_within_the_machine(
         run * sum(pes.values()) for run, (_, _, pes) in zip(played.run, shapes(got), strict=True)
     ]
     assert got.totals["busy_s"] == sum(held)
+    first, last = int(min(played.submit, default=0)), int(max(got.end, default=0))
+    assert got.totals["capacity_s"] == (last - first) * machine.num_pes
     again = sim.simulate(workload(*rows), machine, sim.POLICIES.get(policy), options)
     assert (again.start == got.start).all()
     assert (again.node == got.node).all()
@@ -73,6 +93,8 @@ def test_nothing_begins_on_a_node_that_is_not_there(
     machine = replace(machine, changes=tuple(changes))
     got = sim.simulate(workload(*rows), machine, sim.POLICIES.get(policy))
     assert is_within_capacity(got)
+    assert is_within_what_is_up(got)
+    assert got.totals["busy_s"] <= got.totals["capacity_s"]
     ordered = sorted(changes, key=lambda change: change.time)
     for start, end, pes in shapes(got):
         for node in pes:
@@ -94,6 +116,12 @@ def test_no_limit_is_exceeded(
     got = sim.simulate(workload(*rows), machine, chosen, sim.Options(limits=[limit]))
     played = got.workload
     people = getattr(played, limit.scope) if limit.scope != "all" else played.submit * 0
+    if limit.what == "queued-jobs":
+        assert all(
+            begin_from_within(got, np.flatnonzero(people == who), limit.value)
+            for who in set(people[people >= 0])
+        )
+        return
     ran = [j for j in range(len(played)) if got.start[j] >= 0]
     pes = [int(played.pes[j]) for j in ran]
     for at in ran:
@@ -101,12 +129,32 @@ def test_no_limit_is_exceeded(
         now = [
             x for x, j in enumerate(ran) if got.start[j] <= moment < got.end[j] and people[j] == who
         ]
-        many = {
-            "running-jobs": len(now),
-            "running-gpus": sum(pes[x] for x in now),
-            "queued-jobs": 0,
-        }
+        many = {"running-jobs": len(now), "running-gpus": sum(pes[x] for x in now)}
         assert who < 0 or many[limit.what] <= limit.value
+
+
+def begin_from_within(schedule: sim.Schedule, mine: Any, most: int) -> bool:
+    """Whether everybody begins from among the first `most` who wait: the queue is entered in order, and who
+    begins makes room for one more, perhaps in the same second."""
+    start, submit = schedule.start, schedule.workload.submit
+    for moment in sorted(set(start[mine]) - {-1}):
+        waiting = [j for j in mine if submit[j] <= moment and not 0 <= start[j] < moment]
+        begin = {j for j in waiting if start[j] == moment}
+        while allowed := begin & set(waiting[:most]):
+            waiting = [j for j in waiting if j not in allowed]
+            begin -= allowed
+        if begin:
+            return False
+    return True
+
+
+def test_who_begins_from_outside_the_queue_is_noticed() -> None:
+    # The third begins at 1 while the second still waits: with one in the queue it would have to wait too.
+    jobs = [(0, 10, 3), (0, 10, 4), (1, 5, 1)]
+    got = sim.simulate(workload(*jobs), sim.Machine.flat(4), sim.POLICIES.get("easy"))
+    assert got.start.tolist() == [0, 10, 1]
+    assert begin_from_within(got, np.arange(3), 2)
+    assert not begin_from_within(got, np.arange(3), 1)
 
 
 @pytest.mark.parametrize("policy", UNCHANGING)

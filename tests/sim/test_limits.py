@@ -125,6 +125,17 @@ def test_limits_by_the_hour_hold_years_after_the_log() -> None:
     assert starts(jobs, FOUR, "fcfs", limits=held) == [43200, 43200 + 100 * 86400]
 
 
+def test_what_follows_the_last_end_is_not_counted() -> None:
+    # The second may never run. The hours go on changing for ten years, and nothing runs any more.
+    held = [
+        sim.Limit("user", "running-jobs", 0, only="bob"),
+        sim.Limit("all", "running-jobs", 9, hours=(0, 6)),
+    ]
+    got = play([(0, 100, 4), (10, 5, 4, {"user": "bob"})], FOUR, "easy", limits=held)
+    assert got.start.tolist() == [0, -1]
+    assert got.totals["capacity_s"] == got.totals["busy_s"] == 400
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

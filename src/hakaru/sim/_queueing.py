@@ -170,6 +170,7 @@ _CANDIDATE = np.dtype([("key", np.int64), ("job", np.int64)], align=True)
 # Integrals over time in PE seconds, and counters.
 TOTALS = ("capacity_s", "busy_s", "idle_while_waiting_s", "fragmented_s", "lost_s", "num_events")
 CAPACITY, BUSY, IDLE_WAITING, FRAGMENT, LOST, EVENTS = range(6)
+NUM_INTEGRALS, UNTIL_END = 4, 6  # the first four, and where they are kept as of the last end
 
 # Entries of n: the rules, then what changes.
 RULES = (
@@ -926,12 +927,20 @@ def _end(J, N, A, R, U, L, C, W, n, j, now):
     n[DIRTY] = 1
 
 
+@_inlined
+def _keep_integrals(T):
+    """Somebody runs no longer: what follows counts only if somebody else runs then."""
+    for x in range(NUM_INTEGRALS):
+        T[UNTIL_END + x] = T[x]
+
+
 @_compiled
 def _put_back(J, N, A, Q, B, Y, R, H, U, L, C, W, T, n, j, now, reason):
     """Stop a running job and queue it again; what it has done is lost."""
     _forget_events(H, n, j)
     _release(J, N, A, R, n, j)
     _leave(J, U, L, C, W, n, j, now)
+    _keep_integrals(T)
     T[LOST] += (now - J[j].start) * J[j].total
     J[j].num_restarts += 1
     J[j].reason = reason
@@ -1487,6 +1496,7 @@ def _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, T, n, rank, no
             _over(J, R, n, j)
         else:
             _end(J, N, A, R, U, L, C, W, n, j, now)
+            _keep_integrals(T)
 
 
 @_compiled
@@ -1517,6 +1527,8 @@ def _play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, E, W, K, T, n):
                 _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now)
         at = _next_event(J, H, X, S, n)
     _explain_all(J, N, Q, B, Y, n)
+    for x in range(NUM_INTEGRALS):
+        T[x] = T[UNTIL_END + x]
 
 
 def run(
@@ -1560,7 +1572,7 @@ def run(
     num_places = int(jobs["num_nodes"].sum()) if len(nodes) > 1 else 0
     jobs["whole"] = rules["whole_nodes"] * (jobs["num_nodes"] > 1)
     got = np.full(num_places, -1, np.int32)
-    totals = np.zeros(len(TOTALS))
+    totals = np.zeros(UNTIL_END + NUM_INTEGRALS)
     people["points"] = weights["fair_share"]
     needs_candidates = n[ORDER] == MULTIFACTOR or n[PREEMPT]
     _play(
@@ -1588,4 +1600,4 @@ def run(
         totals,
         n,
     )
-    return got, totals
+    return got, totals[: len(TOTALS)]
