@@ -25,7 +25,7 @@ from hakaru.web.what_if.bounds import Bounds
 from hakaru.web.what_if.check import WrongScenario, checked, line_of
 from hakaru.web.what_if.draft import Draft
 from hakaru.web.what_if.nodes import _taken
-from tests.conftest import job, put_jobs, utc
+from tests.conftest import job, put, put_jobs, utc
 from tests.web._look import tab
 from tests.web.conftest import Running, running
 from tests.web.test_pages_look import CONTRAST
@@ -108,6 +108,30 @@ def test_the_nodes_of_a_day(ask: httpx.Client, done: dict[str, Any]) -> None:
     other = ask.get(f"{API}/{done['id']}/nodes", params={"day": day, "variant": 1}).json()
     assert {b["node"] for b in other["bars"]} == {0, 1}
     assert ask.get(f"{API}/{done['id']}/nodes", params={"day": "2019-01-05"}).json()["bars"] == []
+
+
+def test_nodes_go_by_their_names_where_the_lake_knows_them(lake: Lake) -> None:
+    put_jobs(lake, queue_jobs())
+    at = utc("2017-12-01T00:00:00")
+    rows = [
+        {"cluster": "c", "node": name, "since": at, "num_gpus": 2} for name in ("gpu-b", "gpu-a")
+    ]
+    put(lake, "nodes", rows)
+    with running(create_app(lake)) as server, server.client() as client:
+        text = "[[variant]]\nnodes = 1\n"
+        found = ended(
+            client, client.post(API, json={"cluster": "c", "scenario": text}).json()["id"]
+        )
+        machines = [each["names"] for each in found["outcome"]["machines"]]
+        assert machines == [["gpu-a", "gpu-b"], ["gpu-a", "gpu-b", "added-1"]]
+        said = "The baseline's machine is as the lake's nodes table has it: 2 nodes x 2 = 4 GPUs."
+        assert said in found["outcome"]["notes"]
+        drawn = client.get(
+            f"{API}/{found['id']}/figures/nodes", params={"day": "2018-01-05"}
+        ).json()
+    names = [bar["name"] for series in drawn["option"]["series"] for bar in series["data"]]
+    told = {name.splitlines()[0].split(", ")[1] for name in names}
+    assert told == {"node gpu-a", "node gpu-b"}
 
 
 def test_lanes_are_taken_side_by_side_or_in_pieces() -> None:
