@@ -21,8 +21,8 @@ from hakaru.sim.idle import IdleRule, end_idle, parse_rule, with_idleness
 from hakaru.sim.site import Site, jobs_of
 from hakaru.web.app import create_app
 from tests.conftest import job, put, put_jobs
-from tests.web.conftest import running
-from tests.web.test_what_if import API, ended
+from tests.web._site import running
+from tests.web.what_if._runs import API, ended
 
 START = datetime(
     2018, 1, 1, 5, tzinfo=UTC

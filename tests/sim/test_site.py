@@ -22,7 +22,7 @@ from hakaru.sources import ingest
 from hakaru.web.app import create_app
 from tests.conftest import job, put_jobs, utc
 from tests.sim._jobs import table
-from tests.web.conftest import running
+from tests.web._site import running
 
 SCENARIO = 'months = "all"\n[[variant]]\nname = "in order"\npolicy = "fcfs"\n'
 

@@ -16,7 +16,7 @@ from hakaru.lake import Lake
 from hakaru.web.access.gate import COOKIE
 from hakaru.web.access.tokens import Tokens, digest_of
 from hakaru.web.app import create_app
-from tests.web.conftest import Running, running, settings
+from tests.web._site import Running, running, settings
 
 ME = "/api/v1/me"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}

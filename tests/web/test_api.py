@@ -12,7 +12,7 @@ import pytest
 from hakaru.analyses import load_all, open_session
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
-from tests.web.conftest import Running, running
+from tests.web._site import Running, running
 
 API = "/api/v1"
 

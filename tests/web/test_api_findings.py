@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.web.conftest import Running
+from tests.web._site import Running
 
 
 def told(server: Running, token: str, **params: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
-from tests.web.conftest import Running, files_of
+from tests.web._site import Running, files_of
 
 API = "/api/v1"
 SQL = (

@@ -9,8 +9,8 @@ import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
-from tests.web._look import tab
-from tests.web.conftest import USERS, Running, running
+from tests.web._look import CONTRAST, tab
+from tests.web._site import USERS, Running, running
 
 PATHS = (
     "/?cluster=c", "/workload?cluster=c", "/workload/walltime?cluster=c", "/jobs?cluster=c",
@@ -23,40 +23,6 @@ LOOKS = {
     "dark": {"color_scheme": "dark"},
     "narrow": {"color_scheme": "light", "viewport": {"width": 390, "height": 800}},
 }
-# the contrast of every text with the first opaque background behind it (WCAG 2's formula)
-CONTRAST = """() => {
-    const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
-    const rgba = (text) => {
-        canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = text; canvas.fillRect(0, 0, 1, 1);
-        return [...canvas.getImageData(0, 0, 1, 1).data];
-    };
-    const light = ([r, g, b]) => {
-        const line = (c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
-        const [x, y, z] = [r, g, b].map((c) => line(c / 255));
-        return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-    };
-    const behind = (element) => {
-        for (let e = element; e; e = e.parentElement) {
-            const colour = rgba(getComputedStyle(e).backgroundColor);
-            if (colour[3] === 255) return colour;
-        }
-        return [255, 255, 255, 255];
-    };
-    const bad = [];
-    for (const e of document.querySelectorAll('body *')) {
-        const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-        const box = e.getBoundingClientRect();
-        if (!own || !box.width || box.width < 2 || getComputedStyle(e).visibility === 'hidden') continue;
-        const faded = getComputedStyle(e).opacity;
-        const text = rgba(getComputedStyle(e).color), back = behind(e);
-        const mixed = text.slice(0, 3).map((c, i) => c * faded + back[i] * (1 - faded));
-        const [a, b] = [light(mixed), light(back)].sort((p, q) => q - p);
-        const ratio = (a + 0.05) / (b + 0.05);
-        const name = `${e.tagName}.${e.className} "${e.textContent.trim().slice(0, 20)}"`;
-        if (ratio < 4.5) bad.push(`${name} ${ratio.toFixed(2)}`);
-    }
-    return bad;
-}"""
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -18,7 +18,7 @@ from hakaru.web.cache import ENTRY_BYTES, Cache
 from hakaru.web.problems import Busy, TooSlow
 from hakaru.web.readers import Readers
 from tests.conftest import job, put_jobs
-from tests.web.conftest import running, settings
+from tests.web._site import running, settings
 
 API = "/api/v1"
 ENDLESS = "SELECT count(*) AS n FROM range(10000000000) AS a, jobs"
