@@ -23,7 +23,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchmarks.pandas_peer import PEER, Log
+from benchmarks.pandas_log import Log
+from benchmarks.pandas_peer import PEER
 from hakaru.analyses import load_all, open_session
 from hakaru.lake import Lake
 from hakaru.sources import ingest
