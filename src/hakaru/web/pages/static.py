@@ -16,11 +16,9 @@ from hakaru.web.problems import Unknown
 
 router = APIRouter(include_in_schema=False)
 FOLDER = Path(__file__).parents[1] / "static"
-OWN = {
-    "hakaru.css": "text/css; charset=utf-8",
-    "hakaru.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
+SCRIPT = "text/javascript; charset=utf-8"
+TYPES = {".css": "text/css; charset=utf-8", ".js": SCRIPT, ".svg": "image/svg+xml"}
+OWN = {path.name: TYPES[path.suffix] for path in FOLDER.iterdir()}
 FETCHED = {f"{name}.js": name for name in SCRIPTS}
 FOREVER = "public, max-age=31536000, immutable"
 SHORTLY = "public, max-age=300"
@@ -53,7 +51,7 @@ def address_of(name: str) -> str:
 @cache
 def asset(name: str) -> Asset:
     if name in FETCHED:
-        body, media_type = script(FETCHED[name]).encode(), "text/javascript; charset=utf-8"
+        body, media_type = script(FETCHED[name]).encode(), SCRIPT
     else:
         body, media_type = (FOLDER / name).read_bytes(), OWN[name]
     version = hashlib.sha256(body).hexdigest()[:12]

@@ -150,7 +150,7 @@ def nodes(found: NodesOfDay, theme: Theme, unit: str) -> Drawn:
             "type": "custom",
             "name": class_name(name, unit),
             "color": CLASS_COLOURS[name],
-            "renderItem": "bar",  # hakaru.js has the function of this name
+            "renderItem": "bar",  # charts.js has the function of this name
             "encode": {"x": [0, 1], "y": [2, 3]},
             "data": [_bar(b, found, unit) for b in found.bars if b.parallelism == name],
         }
