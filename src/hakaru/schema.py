@@ -26,7 +26,6 @@ STATES = (
     "node_failed",
     "preempted",
 )
-ENDED_STATES = STATES[2:]
 
 
 @dataclass(frozen=True)

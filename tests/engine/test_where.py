@@ -122,7 +122,7 @@ def test_times_without_an_offset_are_the_sites(engine: DuckDBEngine) -> None:
     assert local == where(engine, "at >= '2018-01-01T15:00Z'")
 
 
-def test_large_whole_numbers_are_compared_exactly(engine: DuckDBEngine) -> None:
+def test_large_whole_numbers_are_compared_exactly() -> None:
     assert parse_where("size = 9007199254740993", "t", COLUMNS).values == (9007199254740993,)
     assert type(parse_where("size = 8", "t", COLUMNS).values[0]) is int
 

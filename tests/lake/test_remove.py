@@ -64,7 +64,7 @@ def test_the_last_cluster_can_be_forgotten_and_come_again(lake: Lake, con: Any) 
     assert lake.clusters() == ["c"] and list(rows(lake, con)) == ["1"]
 
 
-def test_a_cluster_that_is_not_there_cannot_be_forgotten(lake: Lake, con: Any) -> None:
+def test_a_cluster_that_is_not_there_cannot_be_forgotten(lake: Lake) -> None:
     with pytest.raises(LakeError, match=r"nothing of a cluster 'x'; its clusters: none"):
         lake.forget("x")
     put_jobs(lake, [job(1, cluster="a"), job(1, cluster="y")])

@@ -32,7 +32,7 @@ def test_another_reader_of_delta_sees_the_same_table(lake: Lake, con: Any) -> No
 # ---- older and newer lakes
 
 
-def _lake_without(lake: Lake, con: Any, *columns: str) -> None:
+def _lake_without(lake: Lake, *columns: str) -> None:
     """As an older version would have written it: fewer columns in the files and in the log."""
     from deltalake import write_deltalake
 
@@ -45,7 +45,7 @@ def test_a_lake_of_an_older_version_is_read_and_learns_the_new_columns(
 ) -> None:
     from deltalake import DeltaTable
 
-    _lake_without(lake, con, "exit_code", "gpu_ids")
+    _lake_without(lake, "exit_code", "gpu_ids")
     assert rows(lake, con)["1"]["exit_code"] is None
     done = lake.put_rows(con, JOBS, [job(1, exit_code=7), job(2, gpu_ids=["n:0"])])
     assert done == Upsert(num_new=1, num_updated=1)

@@ -91,6 +91,19 @@ def engine_option(function: F) -> F:
     )(function)
 
 
+def output_options(formats: Sequence[str]) -> Callable[[F], F]:
+    """`--format` and `--output`, for what may be a table on the terminal or a file."""
+    format = click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        help="Else the file's ending tells; a table without a file.",
+    )
+    path = click.Path(path_type=Path, dir_okay=False)
+    output = click.option("-o", "--output", type=path, help="Write to a file.")
+    return lambda function: format(output(function))
+
+
 def lang_option(what: str) -> Callable[[F], F]:
     """`--lang`; `what` is that which is written in the language."""
     return click.option(

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import QUOTE_IT, Data, data_options, engine_option, open_lake
+from hakaru.cli._options import (
+    QUOTE_IT,
+    Data,
+    data_options,
+    engine_option,
+    open_lake,
+    output_options,
+)
 from hakaru.cli._output import choose_format
 from hakaru.cli._selection import (
     check_clusters,
@@ -71,15 +78,7 @@ def _complete_published(ctx: click.Context, param: click.Parameter, start: str) 
 @filter_options
 @click.option("--all", "every", is_flag=True, help="Every metric, not only the headline.")
 @click.option("--sources", is_flag=True, help="Whole citations, with their caveats.")
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(FORMATS),
-    help="Else the file's ending tells; a table without a file.",
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."
-)
+@output_options(FORMATS)
 @engine_option
 def command(
     clusters: tuple[str, ...],

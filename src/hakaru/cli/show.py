@@ -15,6 +15,7 @@ from hakaru.cli._options import (
     engine_option,
     lang_option,
     open_lake,
+    output_options,
     parse_params,
 )
 from hakaru.cli._output import choose_format, writing
@@ -66,15 +67,7 @@ def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> lis
     shell_complete=complete_params,
     help="Parameter of the analysis.",
 )
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(FORMATS),
-    help="Else the file's ending tells; a table without a file.",
-)
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file."
-)
+@output_options(FORMATS)
 @click.option(
     "--figure",
     type=click.Path(path_type=Path, dir_okay=False),

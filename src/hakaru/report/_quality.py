@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 MAX_REASONS = 20
 MAX_INGESTS = 12
-SEVERAL = 3  # files that are named one by one
 
 
 @dataclass(frozen=True)

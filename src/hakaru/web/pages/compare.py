@@ -73,7 +73,6 @@ def _line(found: Comparison, metric: dict[str, Any], sources: dict[str, int]) ->
             "text": f"{each['bound'] or ''}{words.of_unit(each['value'], metric['unit'])}",
             "number": sources.setdefault(each["source"], len(sources) + 1),
             "title": each["where"] + (f": {each['note']}" if each["note"] else ""),
-            "is_own": name.lower() in {cluster["name"].lower() for cluster in found.clusters},
         }
         for name, each in metric["published"].items()
     ]

@@ -9,7 +9,6 @@ from hakaru.analyses import Selection
 from hakaru.web.readers import Readers
 
 FEWEST = 5
-Users = Mapping[str | None, int]
 
 
 def per_file(readers: Readers, clusters: Sequence[str]) -> bool:
