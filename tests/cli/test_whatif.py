@@ -88,7 +88,7 @@ def test_markdown_and_html_hold_the_same_sentences(
     for output in (page, text):
         done = hakaru("whatif", scenario, "-w", busy.workspace, "-o", output, "--jobs", 1)
         assert done.exit_code == 0, done.output
-    assert "| two \\| nodes | 0 | 4.5 h | −5 h (−5 h to −5 h) |" in text.read_text()
+    assert "| two \\| nodes | 0 | 4.5 h | −5 h (−5 h to −5 h) ≈ |" in text.read_text()
     html = page.read_text()
     assert "the mean wait falls from 9.5 h to 4.5 h" in html
     assert "one &lt;node&gt;" in html

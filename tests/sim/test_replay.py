@@ -6,13 +6,22 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hakaru import sim
 from hakaru.analyses import Selection, open_session
 from hakaru.lake import Lake
 from hakaru.sim.machine import Change
-from hakaru.sim.replay import differences, months_of, overload, rank_correlation, trusted_jobs
+from hakaru.sim.replay import (
+    Known,
+    differences,
+    months_of,
+    off_by,
+    overload,
+    rank_correlation,
+    trusted_jobs,
+)
 from tests.sim._jobs import play, workload
 
 DAY = 86400
@@ -139,3 +148,17 @@ def test_aaic_says_which_months_can_be_trusted(aaic_lake: Lake):
     (row,) = differences(schedule, keep=keep).to_pylist()
     assert row["recorded_mean_s"] == pytest.approx(2065, abs=5)
     assert row["simulated_mean_s"] == pytest.approx(1885, rel=0.05)
+
+
+def test_errors_are_told_month_by_month_as_they_cancel_in_the_whole():
+    """Two months: ten seconds too long in one and too short in the other, and none in the mean of both."""
+    keep, month = np.ones(4, bool), np.array([0, 0, 1, 1])
+    recorded, simulated = np.array([0.0, 20, 30, 50]), np.array([10.0, 30, 20, 40])
+    known = Known(recorded, simulated, month, ["2018-01", "2018-02"], keep)
+    assert known.errors()["mean_wait_s"] == known.errors()["median_wait_s"] == 10
+    assert known.errors(np.array([True, False, False, False])) == dict.fromkeys(known.errors(), 10)
+    assert known.errors(np.zeros(4, bool)) == {}
+    assert known.worst_month() == ("2018-01", 10, 20)
+    assert off_by(120.0, 90.0) == -0.25
+    assert off_by(0.0, 30.0) == 0.5  # a wait below a minute counts as one
+    assert off_by(None, 1.0) is None

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from hakaru.cli._replay import trust_lines
+from hakaru.cli._replay import fit_lines, trust_lines
 from hakaru.cli._schedule import SHOWN, duration
 from hakaru.cli._table import Column, Line, table_lines, wrapped
 
@@ -59,7 +59,7 @@ def advice_lines(told: Told, width: int) -> Iterator[Line]:
         yield text, "bold"
     for table, note in (
         (_settings(told), _without(told)),
-        (_evidence(told), ""),
+        (evidence := _evidence(told), _marks(evidence)),
         (_best(told), ""),
     ):
         if table and table[0].cells:
@@ -115,6 +115,7 @@ def as_document(told: Told) -> dict[str, Any]:
         "advised": _found(advice.advised),
         "best": [_found(found) for found in advice.best],
         "importance": dict(advice.importance),
+        "replay_error": {whose: dict(errors) for whose, errors in advice.errors.items()},
         "without": _signed(told, advice.without),
         "left_out": dict(advice.replayed.workload.left_out),
         "replay": {
@@ -172,8 +173,27 @@ def _verdict(told: Told) -> str:
     return (
         f"Change the settings below: {_name(metric)} of {told.objective.words} goes from {before} to "
         f"{after} ({_change(values[0].chosen[metric], values[1].chosen[metric])}) on the weeks that "
-        f"were not searched{_sureness(told)}."
+        f"were not searched{_sureness(told)}.{_beside_error(told)}"
     )
+
+
+def _beside_error(told: Told) -> str:
+    """What a gain is worth that is smaller than the replay's own error."""
+    metric = told.objective.metric
+    values = (told.advice.baseline.held_out, told.advice.advised.held_out)
+    before, after = (each.chosen[metric] for each in values)
+    if not _is_within(told, "chosen", metric, before, after):
+        return ""
+    error = value_text(metric, told.advice.errors["chosen"][metric])
+    return (
+        f" The replay itself is farther from the record (by {error} in a month's {_name(metric)}, on "
+        "average): this gain alone is no reason to change anything."
+    )
+
+
+def _is_within(told: Told, whose: str, metric: str, before: float, after: float) -> bool:
+    error = told.advice.errors[whose].get(metric)
+    return error is not None and before != after and abs(after - before) <= error
 
 
 def _sureness(told: Told) -> str:
@@ -208,6 +228,11 @@ def _settings(told: Told) -> list[Column]:
     ]
 
 
+def _marks(evidence: list[Column]) -> str:
+    marked = any(cell.endswith("≈") for column in evidence for cell in column.cells)
+    return "≈: the change is smaller than the replay's own error" if marked else ""
+
+
 def _without(told: Told) -> str:
     metric = told.objective.metric
     both = (told.advice.baseline.searched, told.advice.advised.searched)
@@ -239,9 +264,17 @@ def _evidence(told: Told) -> list[Column]:
         columns += [
             Column(f"{name}: now", [value_text(id, old[id]) for id, _, _ in shown]),
             Column("then", [value_text(id, new[id]) for id, _, _ in shown]),
-            Column("change", [_change(old[id], new[id]) for id, _, _ in shown]),
+            Column("change", [_marked(told, name, id, old, new) for id, _, _ in shown]),
         ]
     return columns
+
+
+def _marked(
+    told: Told, whose: str, metric: str, old: Mapping[str, float], new: Mapping[str, float]
+) -> str:
+    """The change, with a mark where the replay's own error is larger."""
+    text = _change(old[metric], new[metric])
+    return f"{text} ≈" if _is_within(told, whose, metric, old[metric], new[metric]) else text
 
 
 def _of_whole(metric: str, title: str) -> str:
@@ -266,7 +299,7 @@ def _best(told: Told) -> list[Column]:
 
 def _fidelity(told: Told, width: int) -> Iterator[Line]:
     """The error of the replay: what a gain must be held against."""
-    from hakaru.sim.replay import differences, months_of
+    from hakaru.sim.replay import Known, differences, months_of
 
     replayed = told.advice.replayed
     (row,) = differences(replayed, keep=told.advice.counted).to_pylist()
@@ -284,7 +317,10 @@ def _fidelity(told: Told, width: int) -> Iterator[Line]:
     )
     for line in wrapped(text, width):
         yield line, ""
-    yield from trust_lines(months_of(replayed, told.zone), width)
+    months = months_of(replayed, told.zone)
+    yield from trust_lines(months, width)
+    known = Known.of(replayed, told.zone, told.advice.counted)
+    yield from fit_lines(differences(replayed, "month", told.zone), months, known, width)
 
 
 def _found(found: Found) -> dict[str, Any]:

@@ -5,28 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hakaru.cli._schedule import as_times
+from hakaru.cli._schedule import as_times, duration
 from hakaru.cli._table import Column, Line, table_lines, wrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hakaru.sim import Schedule
-    from hakaru.sim.replay import Month
+    from hakaru.sim.replay import Known, Month
 
 UNKNOWN_POLICY = (
     "The log does not say by which rules its jobs were scheduled, nor who was held back by hand: the "
     "replay is one possible reading of it, and a what-if is no surer than this comparison."
 )
-WORDS = {"yes": "can be trusted", "partly": "trust with care", "no": "do not trust"}
+NOT_PROOF = (
+    "Not contradicted means only that the recorded jobs fit the machine; how well the replay fits them is "
+    "another matter."
+)
+WHY_OFF = (
+    "A recorded wait holds what no replay of the log knows: the scheduler's own pace (seconds, and all there "
+    "is where the machine is not full), holds, dependencies, reservations, and limits that the log does not "
+    "tell."
+)
+IN_A_WORD = {"yes": "fits", "partly": "a little over", "no": "contradicts"}
+WORDS = {
+    "yes": "not contradicted by the record",
+    "partly": "contradicted a little",
+    "no": "contradicted by the record",
+}
 
 
 def replay_lines(schedule: Schedule, zone: str, width: int) -> Iterator[Line]:
-    """Recorded beside simulated waits: of all jobs, by queue, size and month; then what to trust.
+    """Recorded beside simulated waits: of all jobs, by queue, size and month; then what to make of it.
 
     Where some months contradict the machine, the groups are of the others.
     """
-    from hakaru.sim.replay import differences, months_of, trusted_jobs
+    from hakaru.sim.replay import Known, differences, months_of, trusted_jobs
 
     months = months_of(schedule, zone)
     yield "The replay beside the record", "bold"
@@ -35,17 +49,19 @@ def replay_lines(schedule: Schedule, zone: str, width: int) -> Iterator[Line]:
     whole, trusted = differences(schedule), differences(schedule, keep=keep)
     yield from _table(_named(whole, trusted) if keep.any() else whole, width)
     if keep.any() and not keep.all():
-        yield "by queue, size and class: jobs of months that can be trusted", ""
+        yield "by queue, size and class: jobs of months that the record does not contradict", ""
         yield "", ""
     for by in ("queue", "size", "class"):
         yield from _table(differences(schedule, by, zone, keep if keep.any() else None), width)
-    trust = Column("trust", [month.trusted for month in months], right=False)
-    yield from _table(differences(schedule, "month", zone), width, trust)
+    by_month = differences(schedule, "month", zone)
+    record = Column("record", [IN_A_WORD[month.trusted] for month in months], right=False)
+    yield from _table(by_month, width, _off(by_month), record)
     yield from trust_lines(months, width)
+    yield from fit_lines(by_month, months, Known.of(schedule, zone, keep), width)
 
 
 def trust_lines(months: Sequence[Month], width: int) -> Iterator[Line]:
-    """The months by whether they can be trusted, each that cannot with its reason."""
+    """The months by whether the record contradicts the machine, each that it does with its reason."""
     for trusted, words in WORDS.items():
         found = [month for month in months if month.trusted == trusted]
         if found:
@@ -53,8 +69,53 @@ def trust_lines(months: Sequence[Month], width: int) -> Iterator[Line]:
             for month in found if trusted != "yes" else ():
                 for text in wrapped(f"  {month.name}: {month.why}", width, "    "):
                     yield text, "dim"
-    for text in wrapped(UNKNOWN_POLICY, width, ""):
+    for text in wrapped(NOT_PROOF, width, ""):
         yield text, ""
+
+
+def fit_lines(
+    by_month: pa.Table, months: Sequence[Month], known: Known, width: int
+) -> Iterator[Line]:
+    """Which months that the record does not contradict are replayed within which bound, and why not."""
+    from hakaru.sim.replay import BOUNDS, off_by
+
+    fit: dict[str, list[Month]] = {words: [] for _, words in BOUNDS}
+    for month, row in zip(months, by_month.to_pylist(), strict=True):
+        off = off_by(row["recorded_mean_s"], row["simulated_mean_s"])
+        if month.trusted == "yes" and off is not None:
+            fit[next(words for bound, words in BOUNDS if abs(off) <= bound)].append(month)
+    errors, worst = known.errors(), known.worst_month()
+    if worst is None:
+        return
+    parts = [
+        f"{words} {_ranges(months, found) if found else 'none'}" for words, found in fit.items()
+    ]
+    name, recorded, simulated = worst
+    texts = [
+        f"Of these, by how far the replayed mean wait is from the recorded one: {'; '.join(parts)}. Month "
+        f"by month the mean is off by {duration(errors['mean_wait_s'])} on average, the 95th percentile by "
+        f"{duration(errors['p95_wait_s'])}; most in {name}: recorded {duration(recorded)}, replayed "
+        f"{duration(simulated)}.",
+        WHY_OFF,
+        UNKNOWN_POLICY,
+    ]
+    for text in texts:
+        for line in wrapped(text, width, ""):
+            yield line, ""
+
+
+def _off(by_month: pa.Table) -> Column:
+    from hakaru.sim.replay import off_by
+
+    rows = by_month.to_pylist()
+    parts = [off_by(row["recorded_mean_s"], row["simulated_mean_s"]) for row in rows]
+    return Column("mean_off_by", [_part(part) for part in parts])
+
+
+def _part(part: float | None) -> str:
+    if part is None:
+        return "–"
+    return f"{part:+.0%}" if part < 10 else f"{part + 1:,.0f} times"
 
 
 def _ranges(months: Sequence[Month], found: Sequence[Month]) -> str:
@@ -73,7 +134,7 @@ def _named(whole: pa.Table, trusted: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     both = pa.concat_tables([whole, trusted], promote_options="permissive")
-    return both.set_column(0, "jobs", pa.array(["all", "of months that can be trusted"]))
+    return both.set_column(0, "jobs", pa.array(["all", "of months not contradicted"]))
 
 
 def _table(table: pa.Table, width: int, *more: Column) -> Iterator[Line]:

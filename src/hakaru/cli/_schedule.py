@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from hakaru.sim import Policy, Schedule
 
+RECORDED = (
+    "recorded: what the log says of these jobs; the rules that it was scheduled by are not known (--replay "
+    "holds the two side by side)"
+)
 ENDINGS = (".csv", ".parquet", ".json")
 # id of the metric, what it is called, and how its value is written
 SHOWN = (
@@ -55,6 +59,7 @@ def schedule_lines(
 ) -> Iterator[Line]:
     """What was played, the metrics, why jobs waited, and what was left out and assumed."""
     from hakaru.sim import measure, measure_by, why_waited
+    from hakaru.sim.replay import recorded_measures
 
     yield f"{told.cluster} under {told.policy.id}: {told.policy.title}", "bold"
     yield f"{_jobs(len(told.schedule.start))} on {told.machine}", ""
@@ -66,7 +71,11 @@ def schedule_lines(
         for text in wrapped(note, width):
             yield text, "dim"
     yield "", ""
-    yield from table_lines(_metrics(metrics, told.unit), 1, width)
+    recorded = recorded_measures(told.schedule)
+    yield from table_lines(_metrics(metrics, told.unit, recorded), 1, width)
+    if recorded:
+        for text in wrapped(RECORDED, width):
+            yield text, "dim"
     for name in by:
         yield "", ""
         table = measure_by(told.schedule, name, zone)
@@ -159,7 +168,9 @@ def write_schedule(told: Told, output: Path, log_start: int | None) -> None:
             output.write_text(_to_json(told, rows), encoding="utf-8")
 
 
-def _metrics(measured: Mapping[str, float], unit: str) -> list[Column]:
+def _metrics(
+    measured: Mapping[str, float], unit: str, recorded: Mapping[str, float]
+) -> list[Column]:
     ways: dict[str, Callable[[float], str]] = {
         "time": duration,
         "number": lambda value: f"{value:,.2f}" if math.isfinite(value) else "–",
@@ -168,10 +179,14 @@ def _metrics(measured: Mapping[str, float], unit: str) -> list[Column]:
     }
     name = "GPU" if unit == "gpu" else "processor"
     shown = [each for each in SHOWN if each[2] != "count" or measured[each[0]]]
-    return [
+    columns = [
         Column("metric", [title.format(unit=name) for _, title, _ in shown], right=False),
-        Column("value", [ways[way](measured[id]) for id, _, way in shown]),
+        Column("simulated", [ways[way](measured[id]) for id, _, way in shown]),
     ]
+    if not recorded:
+        return columns
+    cells = [ways[way](recorded[id]) if id in recorded else "" for id, _, way in shown]
+    return [*columns, Column("recorded", cells)]
 
 
 def _since_start(schedule: Schedule, log_start: int) -> pa.Table:

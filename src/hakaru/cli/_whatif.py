@@ -14,7 +14,10 @@ MOST_WIDE = 100  # of sentences, where a line has no end
 
 
 def lines(outcome: Outcome, width: int) -> Iterator[Line]:
-    yield from table_lines(_columns(outcome), 1, width)
+    columns = _columns(outcome)
+    yield from table_lines(columns, 1, width)
+    for mark in _marks(columns):
+        yield mark, "dim"
     for title, texts in _parts(outcome):
         yield "", ""
         yield title, "bold"
@@ -32,7 +35,16 @@ def markdown(outcome: Outcome, cluster: str) -> str:
         f"## {title}\n\n" + "\n".join(f"- {_escaped(text)}" for text in texts)
         for title, texts in _parts(outcome)
     ]
-    return "\n\n".join([f"# What if: {cluster}", table, *parts]) + "\n"
+    marks = "; ".join(_marks(columns))
+    return "\n\n".join([f"# What if: {cluster}", table, *([marks] if marks else []), *parts]) + "\n"
+
+
+def _marks(columns: list[Column]) -> list[str]:
+    """What the marks mean that stand in the table."""
+    from hakaru.sim.whatif.table import MARKS
+
+    seen = {cell[-1:] for column in columns for cell in column.cells}
+    return [mark for mark in MARKS if mark[0] in seen]
 
 
 def _columns(outcome: Outcome) -> list[Column]:

@@ -1,4 +1,4 @@
-"""How far a replay is from what was recorded, and in which months it can be held against it.
+"""How far a replay is from what was recorded, and which months the record itself contradicts.
 
 A log tells what was asked for and given, not the rules by which it was: a what-if is no better than the
 replay of the log itself.
@@ -6,7 +6,7 @@ replay of the log itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,9 +23,18 @@ if TYPE_CHECKING:
 
 Trust = Literal["yes", "partly", "no"]
 CLOSE_S = 300
+LEAST_KNOWN = 0.95  # of the jobs that begin
 LEAST_WAIT_S = 60  # below it, one wait is as short as the other
 MOST_OVERLOAD = 0.01  # of a month: a moment's overlap at a handover is no contradiction
 FAR = 1.25  # times the machine: more than a few nodes that nobody told of
+# how near a month's replayed mean wait is to the recorded one
+BOUNDS = ((0.25, "within 25 %"), (0.5, "within 50 %"), (np.inf, "further off"))
+STATISTICS: Mapping[str, Callable[[Any], Any]] = {
+    "mean_wait_s": np.mean,
+    "median_wait_s": np.median,
+    "p95_wait_s": lambda values: np.quantile(values, 0.95),
+    "p99_wait_s": lambda values: np.quantile(values, 0.99),
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,59 @@ class Month:
                 "time: it may have been larger then"
             )
         return "the recorded jobs fit the machine"
+
+
+@dataclass(frozen=True)
+class Known:
+    """Recorded beside replayed waits, a number a job; `month` is its month's, and `keep` who counts."""
+
+    recorded: Any
+    simulated: Any
+    month: Any
+    names: Sequence[str]
+    keep: Any
+
+    @classmethod
+    def of(cls, schedule: Schedule, zone: str = "UTC", keep: Any = None) -> Known:
+        recorded = recorded_waits(schedule.workload)
+        month, names = groups_of(schedule.workload, "month", zone)
+        known = (schedule.start >= 0) & ~np.isnan(recorded) & (True if keep is None else keep)
+        return cls(recorded, schedule.wait.astype(float), month, names, known)
+
+    def errors(self, among: Any = None) -> dict[str, float]:
+        """By how much a month's statistic is off, on average over the jobs; empty where none is known.
+
+        Month by month, as what is too long in one would otherwise hide what is too short in another.
+        """
+        chosen = self.keep if among is None else self.keep & among
+        if not chosen.any():
+            return {}
+        months = [chosen & (self.month == code) for code in np.unique(self.month[chosen])]
+        weights = [int(jobs.sum()) for jobs in months]
+        return {
+            name: float(np.average([self._apart(jobs, of) for jobs in months], weights=weights))
+            for name, of in STATISTICS.items()
+        }
+
+    def worst_month(self) -> tuple[str, float, float] | None:
+        """The month whose mean wait is off most, weighed by its jobs; recorded and replayed mean."""
+        codes = np.unique(self.month[self.keep])
+        if not len(codes):
+            return None
+        jobs = {code: self.keep & (self.month == code) for code in codes.tolist()}
+        worst = max(jobs, key=lambda code: self._apart(jobs[code], np.mean) * jobs[code].sum())
+        means = (float(each[jobs[worst]].mean()) for each in (self.recorded, self.simulated))
+        return (self.names[worst], *means)
+
+    def _apart(self, jobs: Any, of: Callable[[Any], Any]) -> float:
+        return abs(float(of(self.simulated[jobs])) - float(of(self.recorded[jobs])))
+
+
+def off_by(recorded_s: float | None, simulated_s: float | None) -> float | None:
+    """By which part a replayed mean is off; waits below a minute count as one."""
+    if recorded_s is None or simulated_s is None:
+        return None
+    return (simulated_s - recorded_s) / max(recorded_s, LEAST_WAIT_S)
 
 
 def differences(
@@ -140,6 +202,19 @@ def recorded_waits(workload: Workload) -> Any:
 
     waits = workload.table["wait_s"].cast(pa.float64())
     return np.array(waits.to_numpy(zero_copy_only=False), float)
+
+
+def recorded_measures(schedule: Schedule) -> dict[str, float]:
+    """The recorded waits of the jobs that begin in the schedule, as `measure` has the simulated ones.
+
+    Empty where the log says too few: those of some would stand beside all.
+    """
+    recorded = recorded_waits(schedule.workload)
+    began = schedule.start >= 0
+    known = began & ~np.isnan(recorded)
+    if not known.any() or known.sum() < LEAST_KNOWN * began.sum():
+        return {}
+    return {name: float(of(recorded[known])) for name, of in STATISTICS.items()}
 
 
 def rank_correlation(a: Any, b: Any) -> float:

@@ -28,6 +28,16 @@ def pair() -> tuple[Sample, Sample]:
     return before, Sample(np.round(before.values * rng.uniform(0.3, 1, 300)), week, group)
 
 
+def test_blocks_are_as_long_as_the_square_root_and_wrap_round() -> None:
+    assert [draw.block_length(num) for num in (1, 2, 5, 10, 12, 26, 76)] == [1, 1, 1, 3, 4, 6, 9]
+    weeks = Weeks.of(np.arange(12) * WEEK_S, seed=4, num_resamples=50)
+    assert weeks.length == 4 and (weeks.blocks.sum(axis=1) == 3).all()
+    for blocks, drawn in zip(weeks.blocks, weeks.draws, strict=True):
+        first = np.repeat(np.arange(12), blocks.astype(int))
+        covered = [(begin + step) % 12 for begin in first for step in range(4)]
+        assert np.bincount(covered, minlength=12).tolist() == drawn.tolist()
+
+
 def test_weeks_without_jobs_are_not_drawn() -> None:
     weeks = Weeks.of(np.array([50, 60, 50 + 3 * WEEK_S]), seed=1, num_resamples=200)
     assert weeks.begins.tolist() == [50, 50 + 3 * WEEK_S]
@@ -60,17 +70,28 @@ def test_quantiles_and_ginis_are_those_of_the_jobs_drawn(
         ]
         ginis.append(gini(by_user[1]) - gini(by_user[0]))
     (p95,) = draw.quantile_change(weeks, *pair, [0.95])
-    assert p95 == pytest.approx(np.quantile(quantiles, [0.025, 0.975]))
-    assert draw.gini_change(weeks, *pair) == pytest.approx(np.quantile(ginis, [0.025, 0.975]))
+    # three blocks of four weeks: Student's t with two degrees of freedom, by its expansion
+    by = draw._student(2) / 1.959964 * (12 / 8) ** 0.5
+    whole = [np.quantile(sample.values, 0.95, method="inverted_cdf") for sample in pair]
+    means = [[s.values[s.group == u].mean() for u in np.unique(s.group)] for s in pair]
+    for found, drawn_ones, point in (
+        (p95, quantiles, whole[1] - whole[0]),
+        (draw.gini_change(weeks, *pair), ginis, gini(means[1]) - gini(means[0])),
+    ):
+        ends = np.quantile(drawn_ones, [0.025, 0.975])
+        assert found == pytest.approx(point + (ends - point) * by)
 
 
 def test_the_interval_of_a_mean_is_studentised(weeks: Weeks, pair: tuple[Sample, Sample]) -> None:
-    """The long way: the error of a resample is that of its weeks' residuals from its own means."""
+    """The long way: the error of a resample is that of its blocks' residuals from its own means."""
 
-    def change(drawn: np.ndarray) -> tuple[float, float]:
-        residuals, means = np.zeros(len(drawn)), []
+    def change(firsts: np.ndarray) -> tuple[float, float]:
+        residuals, means = np.zeros(len(firsts)), []
         for sample, sign in zip(pair, (-1, 1), strict=True):
-            jobs = [sample.values[sample.week == week] for week in drawn]
+            jobs = [
+                np.concatenate([sample.values[sample.week == (f + step) % 12] for step in range(4)])
+                for f in firsts
+            ]
             mean = np.concatenate(jobs).mean()
             num = sum(len(each) for each in jobs)
             residuals += [sign * (each - mean).sum() / num for each in jobs]
@@ -78,14 +99,32 @@ def test_the_interval_of_a_mean_is_studentised(weeks: Weeks, pair: tuple[Sample,
         return means[1] - means[0], float(np.sqrt((residuals**2).sum()))
 
     point, error = change(np.arange(12))
+    error *= 2  # of twelve blocks that overlap fourfold, an error of three that do not
     scores = []
-    for row in weeks.draws:
+    for row in weeks.blocks:
         moved, its_error = change(np.repeat(np.arange(12), row.astype(int)))
         scores.append((moved - point) / its_error)
     low, high = np.quantile(scores, [0.025, 0.975])
     assert draw.mean_change(weeks, *pair) == pytest.approx(
         (point - high * error, point - low * error)
     )
+
+
+def test_weeks_that_follow_one_another_are_covered() -> None:
+    """A half of each week goes on into the next: drawn one by one, weeks would hold the mean in 75 %."""
+    rng, held, alone = np.random.default_rng(0), 0, 0
+    week = np.arange(26)
+    for seed in range(200):
+        values = rng.normal(size=26)
+        for at in range(1, 26):
+            values[at] = 0.5 * values[at - 1] + 0.75**0.5 * values[at]
+        pair = Sample(values * 0, week), Sample(values, week)
+        found = draw.mean_change(Weeks.of(week * WEEK_S, seed, 400), *pair)
+        held += found is None or found[0] <= 0 <= found[1]
+        found = draw.mean_change(Weeks.of(week * WEEK_S, seed, 400, length=1), *pair)
+        alone += found is None or found[0] <= 0 <= found[1]
+    assert held >= 0.92 * 200
+    assert alone <= 0.85 * 200
 
 
 @pytest.mark.parametrize("num_weeks", [10, 26])

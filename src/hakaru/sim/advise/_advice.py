@@ -16,7 +16,7 @@ from hakaru.sim.advise.search import Effort, Search, Tell
 from hakaru.sim.advise.space import Point, Rule, Space
 from hakaru.sim.advise.sureness import change_of
 from hakaru.sim.metrics import groups_of
-from hakaru.sim.replay import months_of
+from hakaru.sim.replay import Known, months_of
 from hakaru.sim.run import Options, simulate
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Advice:
     counted: Any  # the jobs of it that count, as a mask
     change: tuple[float, float] | None  # 95 % interval of the metric's change on the weeks held out
     num_weeks: int  # held out
+    errors: Mapping[str, Mapping[str, float]]  # the replay's own, of the chosen jobs and of all
 
     @property
     def gain(self) -> float:
@@ -203,6 +204,10 @@ def _conclude(
         counted=counted,
         change=change,
         num_weeks=held_out.weeks.count,
+        errors={
+            name: Known.of(replayed, held_out.options.zone, jobs).errors()
+            for name, jobs in (("chosen", held_out.keep), ("all", held_out.counted))
+        },
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from hakaru.sim.whatif.variants import ORIGIN
 from hakaru.sim.whatif.words import counted
 
 if TYPE_CHECKING:
+    from hakaru.sim.replay import Known
     from hakaru.sim.schedule import Schedule
     from hakaru.sim.whatif.variants import Prepared
     from hakaru.sim.workload import Workload
@@ -108,8 +109,9 @@ def variant_of(
     before: Run | None,
     weeks: Weeks,
     groupings: Sequence[Grouping],
+    known: Known | None = None,
 ) -> Variant:
-    """`before` is the baseline's run; none where this is the baseline."""
+    """`before` is the baseline's run; none where this is the baseline. `known` is how far that is off."""
     submit = run.schedule.workload.submit
     pair = Pair(before or run, run)
     plain = Variant(
@@ -125,9 +127,9 @@ def variant_of(
         return plain
     return replace(
         plain,
-        changes=_changes(weeks, pair),
+        changes=_changes(weeks, pair, known),
         groups=tuple(
-            each for grouping in groupings for each in _group_changes(weeks, pair, grouping)
+            each for grouping in groupings for each in _group_changes(weeks, pair, grouping, known)
         ),
         no_longer_run={each.by: counts for each in groupings if (counts := _counts(pair, each))},
     )
@@ -165,14 +167,18 @@ def _of_accounts(workload: Workload) -> Grouping:
     return Grouping("account", place[workload.account], [names[code] for code in largest])
 
 
-def _changes(weeks: Weeks, pair: Pair) -> dict[str, Change]:
+def _changes(weeks: Weeks, pair: Pair, known: Known | None) -> dict[str, Change]:
     was, now = (run.metrics(pair.both) for run in (pair.before, pair.after))
     found: dict[str, Interval] = {
         "utilisation": draw.ratio_change(weeks, pair.before.use, pair.after.use)
     }
     if not pair.stopped.any():
         found |= _wait_intervals(weeks, pair)
-    return {name: _change(was[name], now[name], found.get(name), weeks.count) for name in was}
+    errors = known.errors(pair.both[pair.before.origin]) if known else {}
+    return {
+        name: _change(was[name], now[name], found.get(name), weeks.count, errors.get(name))
+        for name in was
+    }
 
 
 def _wait_intervals(weeks: Weeks, pair: Pair) -> dict[str, Interval]:
@@ -196,7 +202,9 @@ def _counts(pair: Pair, grouping: Grouping) -> dict[str, int]:
     }
 
 
-def _group_changes(weeks: Weeks, pair: Pair, grouping: Grouping) -> list[GroupChange]:
+def _group_changes(
+    weeks: Weeks, pair: Pair, grouping: Grouping, known: Known | None
+) -> list[GroupChange]:
     listed = []
     stopped = _counts(pair, grouping)
     both = [run.samples(pair.both) for run in (pair.before, pair.after)]
@@ -204,12 +212,16 @@ def _group_changes(weeks: Weeks, pair: Pair, grouping: Grouping) -> list[GroupCh
         first, second = (wait.where(grouping.code[origin] == code) for wait, _, origin in both)
         if len(first.values) >= LEAST_JOBS:
             fewer = stopped.get(str(name), 0)
-            changes = _wait_changes(weeks, first, second, is_whole=not fewer)
+            mine = (grouping.code[pair.before.origin] == code) & pair.both[pair.before.origin]
+            errors = known.errors(mine) if known else {}
+            changes = _wait_changes(weeks, first, second, not fewer, errors)
             listed.append(GroupChange(grouping.by, str(name), len(first.values), changes, fewer))
     return listed
 
 
-def _wait_changes(weeks: Weeks, before: Sample, after: Sample, is_whole: bool) -> dict[str, Change]:
+def _wait_changes(
+    weeks: Weeks, before: Sample, after: Sample, is_whole: bool, errors: Mapping[str, float]
+) -> dict[str, Change]:
     """Without intervals, and so without a claim, where jobs of the group no longer run."""
     shares = [QUANTILES[name] for name in OF_GROUPS]
     found: list[Interval] = [None] * len(shares)
@@ -220,17 +232,20 @@ def _wait_changes(weeks: Weeks, before: Sample, after: Sample, is_whole: bool) -
     num_weeks = draw.num_weeks(before)
     points = [np.quantile(sample.values, shares) for sample in (before, after)]
     quantiles = {
-        name: _change(points[0][at], points[1][at], found[at], num_weeks)
+        name: _change(points[0][at], points[1][at], found[at], num_weeks, errors.get(name))
         for at, name in enumerate(OF_GROUPS)
     }
-    mean = _change(before.values.mean(), after.values.mean(), interval, num_weeks)
+    means = before.values.mean(), after.values.mean()
+    mean = _change(*means, interval, num_weeks, errors.get("mean_wait_s"))
     return {"mean_wait_s": mean} | quantiles
 
 
-def _change(before: float, after: float, interval: Interval, num_weeks: int) -> Change:
+def _change(
+    before: float, after: float, interval: Interval, num_weeks: int, error: float | None = None
+) -> Change:
     if interval is None:
-        return Change(float(before), float(after))
-    return Change(float(before), float(after), *interval, num_weeks)
+        return Change(float(before), float(after), error=error)
+    return Change(float(before), float(after), *interval, num_weeks, error)
 
 
 def _left_out(schedule: Schedule) -> list[str]:

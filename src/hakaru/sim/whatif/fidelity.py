@@ -11,6 +11,7 @@ import numpy as np
 
 from hakaru.sim import replay
 from hakaru.sim.metrics import groups_of
+from hakaru.sim.replay import Known
 from hakaru.sim.whatif.words import duration
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from hakaru.sim.whatif.scenario import Scenario
     from hakaru.sim.workload import Workload
 
+NONE_LEFT = (
+    "The record contradicts the machine in every month (the jobs need more than it has): all are compared, "
+    "and little can be said."
+)
 TRUST = {"trusted": ("yes",), "plausible": ("yes", "partly"), "all": ("yes", "partly", "no")}
 
 
@@ -30,6 +35,7 @@ class Fidelity:
     error: str
     notes: tuple[str, ...]
     zone: str
+    known: Known | None = None
 
     @classmethod
     def of(cls, baseline: Schedule, scenario: Scenario, zone: str) -> Fidelity:
@@ -39,11 +45,14 @@ class Fidelity:
         months = replay.months_of(baseline, zone)
         chosen = [month for month in months if month.trusted in TRUST[scenario.months]]
         if not chosen or len(chosen) == len(months):
-            notes = () if chosen else (f"No month is {scenario.months}: all are compared.",)
-            return cls(None, _error(baseline, None), notes, zone)
+            notes = () if chosen else (NONE_LEFT,)
+            known = Known.of(baseline, zone)
+            return cls(None, _error(baseline, known), notes, zone, known)
         names = frozenset(month.name for month in chosen)
         keep = _in_months(baseline.workload, names, zone)
-        return cls(names, _error(baseline, keep), (_left_out(months, chosen, scenario),), zone)
+        known = Known.of(baseline, zone, keep)
+        left_out = _left_out(months, chosen, scenario)
+        return cls(names, _error(baseline, known), (left_out,), zone, known)
 
     def keep(self, workload: Workload) -> Any:
         """The jobs that are compared, as a mask."""
@@ -66,15 +75,15 @@ def _left_out(months: Sequence[Month], chosen: Sequence[Month], scenario: Scenar
     if len(others) > 1:
         why = f"{named}; {worst.name}, for one, as {worst.why}"
     return (
-        f"Compared are the {num:,} of {total:,} jobs submitted in months that a replay can be held "
-        f"against ({', '.join(month.name for month in chosen)}); all are replayed. Left out: "
+        f"Compared are the {num:,} of {total:,} jobs submitted in months that the record does not "
+        f"contradict ({', '.join(month.name for month in chosen)}); all are replayed. Left out: "
         f"{why}. "
         f'`months = "plausible"` or "all" compares more.'
     )
 
 
-def _error(baseline: Schedule, keep: Any) -> str:
-    found = replay.differences(baseline, keep=keep).to_pylist()[0]
+def _error(baseline: Schedule, known: Known) -> str:
+    found = replay.differences(baseline, keep=known.keep).to_pylist()[0]
     if not found["num_jobs"]:
         return "The log records no waits, so the replay's error is not known."
     rank = found["rank_correlation"]
@@ -83,6 +92,18 @@ def _error(baseline: Schedule, keep: Any) -> str:
         f"The known error of the replay: for these {found['num_jobs']:,} jobs the log records a mean "
         f"wait of {duration(found['recorded_mean_s'])} and the baseline gives "
         f"{duration(found['simulated_mean_s'])}; {found['share_within_5min'] * 100:.0f} % of the waits are "
-        f"within 5 min of the recorded ones{ranked}. "
-        "A change smaller than that error proves little."
+        f"within 5 min of the recorded ones{ranked}. {_by_month(known)}"
+    )
+
+
+def _by_month(known: Known) -> str:
+    """What is too long in one month and too short in another cancels in the whole, and is told here."""
+    errors, worst = known.errors(), known.worst_month()
+    assert worst is not None
+    name, recorded, simulated = worst
+    return (
+        f"Month by month the mean is off by {duration(errors['mean_wait_s'])} on average and the 95th "
+        f"percentile by {duration(errors['p95_wait_s'])} (most in {name}: recorded {duration(recorded)}, "
+        f"replayed {duration(simulated)}): a change smaller than that is marked ≈, as the replay itself is "
+        "farther from the record."
     )

@@ -1,13 +1,16 @@
 """How sure a difference is: weeks of submission are drawn anew with replacement, the same for both runs.
 
-A block of a whole week keeps what belongs together (a day's rush, a user's campaign). Everything is summed
-by week once; a resample is then a row of how often each week was drawn, times those sums. Intervals of means
-and shares are studentised (Efron's bootstrap-t), as plain ones are too short where weeks are few and skewed;
-those of quantiles and of the Gini coefficient, whose spread in a resample is not known, are plain.
+Weeks that follow one another are alike (a campaign or a backlog goes on), so they are drawn in blocks of as
+many as the square root of their number, wrapped round at the end (Politis and Romano 1992). Everything is
+summed by week once; a resample is then a row of how often each block was drawn, times those sums. Intervals
+of means and shares are studentised with the error between blocks (Götze and Künsch 1996), as plain ones are
+too short where blocks are few and skewed; those of quantiles and of the Gini coefficient, whose spread in a
+resample is not known, are widened as Student's t is. `benchmarks/coverage.py` measures what both hold.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +21,8 @@ WEEK_S = 7 * 86400
 LEAST_WEEKS = 10
 MAX_BINS = 2048
 LEVEL = 0.95
+Z = 1.959964  # the normal quantile of that level
+LEAST_BLOCKS = 3
 NOTHING = 1e-9  # an error that is rounding alone
 CHUNK = 4_000_000  # numbers of a product of draws and sums that are held at a time
 
@@ -26,19 +31,26 @@ Interval = tuple[float, float] | None
 
 @dataclass(frozen=True)
 class Weeks:
-    """The blocks that hold jobs, by when they begin, and how often each was drawn: a row a resample."""
+    """The weeks that hold jobs, by when they begin, and how often each was drawn: a row a resample.
+
+    `blocks` counts the draws of each block by its first week, `length` is how many weeks a block has.
+    """
 
     begins: Any
     draws: Any
+    blocks: Any
+    length: int
 
     @classmethod
-    def of(cls, submit: Any, seed: int, num_resamples: int) -> Weeks:
+    def of(cls, submit: Any, seed: int, num_resamples: int, length: int | None = None) -> Weeks:
         """Weeks are counted from the first submission; those without a job say nothing and are not drawn."""
         first = int(submit.min()) if len(submit) else 0
         begins = first + np.unique((submit - first) // WEEK_S) * WEEK_S
-        chance = np.full(max(len(begins), 1), 1 / max(len(begins), 1))
-        draws = np.random.default_rng(seed).multinomial(len(begins), chance, size=num_resamples)
-        return cls(begins, draws.astype(float))
+        num, length = len(begins), length or block_length(len(begins))
+        chance = np.full(max(num, 1), 1 / max(num, 1))
+        random = np.random.default_rng(seed)
+        blocks = random.multinomial(round(num / length), chance, size=num_resamples).astype(float)
+        return cls(begins, _rolled(blocks, length, -1), blocks, length)
 
     @property
     def count(self) -> int:
@@ -55,6 +67,11 @@ class Weeks:
         return np.where(inside, place, -1)
 
 
+def block_length(num_weeks: int) -> int:
+    """So many weeks are drawn together: the square root of their number, but at least three blocks."""
+    return max(1, min(math.ceil(math.sqrt(num_weeks)), num_weeks // LEAST_BLOCKS))
+
+
 def mean_change(weeks: Weeks, before: Sample, after: Sample) -> Interval:
     return ratio_change(weeks, _sums(weeks, before), _sums(weeks, after))
 
@@ -66,17 +83,25 @@ def quantile_change(
     edges = _edges(before.values, after.values)
     if min(num_weeks(before), num_weeks(after)) < LEAST_WEEKS:
         return [None] * len(shares)
-    drawn = [_quantiles(weeks, sample, edges, shares) for sample in (before, after)]
-    return [interval(weeks, drawn[1][:, at] - drawn[0][:, at]) for at in range(len(shares))]
+    drawn = [_quantiles(weeks, weeks.draws, sample, edges, shares) for sample in (before, after)]
+    once = np.ones((1, weeks.count))
+    point = [_quantiles(weeks, once, sample, edges, shares)[0] for sample in (before, after)]
+    return [
+        _widened(
+            weeks, interval(weeks, drawn[1][:, at] - drawn[0][:, at]), point[1][at] - point[0][at]
+        )
+        for at in range(len(shares))
+    ]
 
 
 def ratio_change(weeks: Weeks, before: tuple[Any, Any], after: tuple[Any, Any]) -> Interval:
     """Of a share such as utilisation, or of a mean; each run is its numerators and denominators by week."""
     if min(int((below > 0).sum()) for _, below in (before, after)) < LEAST_WEEKS:
         return None
-    once = np.ones((1, weeks.count))
-    (point,), (error,) = _difference(once, before, after)
-    drawn, errors = _difference(weeks.draws, before, after)
+    first, second = (_by_block(weeks, each) for each in (before, after))
+    once = np.full((1, weeks.count), 1 / weeks.length)  # every week is in so many blocks
+    (point,), (error,) = _difference(once, first, second)
+    drawn, errors = _difference(weeks.blocks, first, second)
     if error <= NOTHING * max(1.0, float(np.abs(drawn).max(initial=0))):
         return interval(weeks, drawn)  # all weeks change alike
     away = drawn - point
@@ -89,7 +114,11 @@ def ratio_change(weeks: Weeks, before: tuple[Any, Any], after: tuple[Any, Any]) 
 
 def gini_change(weeks: Weeks, before: Sample, after: Sample) -> Interval:
     """Of the inequality between users' means; `groups` are the users."""
-    return interval(weeks, _ginis(weeks, after) - _ginis(weeks, before))
+    drawn, once = (
+        _ginis(draws, after) - _ginis(draws, before)
+        for draws in (weeks.draws, np.ones((1, weeks.count)))
+    )
+    return _widened(weeks, interval(weeks, drawn), float(once[0]))
 
 
 def num_weeks(sample: Sample) -> int:
@@ -117,6 +146,36 @@ def interval(weeks: Weeks, drawn: Any) -> Interval:
         return None
     low, high = np.quantile(known, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
+
+
+def _widened(weeks: Weeks, found: Interval, point: float) -> Interval:
+    """Farther from the point, as Student's t is than the normal where blocks are few."""
+    if found is None:
+        return None
+    num = weeks.count / weeks.length
+    by = _student(num - 1) / Z * math.sqrt(weeks.count / (weeks.count - weeks.length))
+    low, high = (float(point + (bound - point) * by) for bound in found)
+    return low, high
+
+
+def _student(freedom: float) -> float:
+    """The quantile of Student's t beside `Z`, by the expansion of Hill (1970); freedom above one."""
+    steps = (
+        (Z**3 + Z) / 4,
+        (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96,
+        (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384,
+    )
+    return Z + sum(step / freedom**power for power, step in enumerate(steps, 1))
+
+
+def _rolled(values: Any, length: int, way: int) -> Any:
+    """Each number with those of the next weeks (or, with -1, the ones before), round the end."""
+    return sum(np.roll(values, -way * step, axis=-1) for step in range(length))
+
+
+def _by_block(weeks: Weeks, sums: tuple[Any, Any]) -> tuple[Any, Any]:
+    above, below = (_rolled(np.asarray(each, float), weeks.length, 1) for each in sums)
+    return above, below
 
 
 def _sums(weeks: Weeks, sample: Sample) -> tuple[Any, Any]:
@@ -151,7 +210,9 @@ def _edges(before: Any, after: Any) -> Any:
     return np.unique(pooled[places])
 
 
-def _quantiles(weeks: Weeks, sample: Sample, edges: Any, shares: Sequence[float]) -> Any:
+def _quantiles(
+    weeks: Weeks, draws: Any, sample: Sample, edges: Any, shares: Sequence[float]
+) -> Any:
     """A row a resample: the least value that so many of the jobs drawn do not exceed."""
     bins = np.searchsorted(edges, sample.values)
     cells = np.bincount(sample.week * len(edges) + bins, minlength=weeks.count * len(edges))
@@ -159,8 +220,8 @@ def _quantiles(weeks: Weeks, sample: Sample, edges: Any, shares: Sequence[float]
     rows = max(1, CHUNK // len(edges))
     return np.concatenate(
         [
-            _in_bins(weeks.draws[at : at + rows] @ counts, edges, shares)
-            for at in range(0, len(weeks.draws), rows)
+            _in_bins(draws[at : at + rows] @ counts, edges, shares)
+            for at in range(0, len(draws), rows)
         ]
     )
 
@@ -172,17 +233,17 @@ def _in_bins(counts: Any, edges: Any, shares: Sequence[float]) -> Any:
     return np.where(total > 0, edges[np.minimum(found, len(edges) - 1)], np.nan)
 
 
-def _ginis(weeks: Weeks, sample: Sample) -> Any:
+def _ginis(draws: Any, sample: Sample) -> Any:
     known = sample.where(sample.group >= 0)
     num_users = int(known.group.max(initial=-1)) + 1
     if not num_users:
-        return np.full(len(weeks.draws), np.nan)
+        return np.full(len(draws), np.nan)
     cells = known.week * num_users + known.group
-    shape = (weeks.count, num_users)
+    shape = (draws.shape[1], num_users)
     sums = np.bincount(cells, weights=known.values, minlength=np.prod(shape)).reshape(shape)
     counts = np.bincount(cells, minlength=np.prod(shape)).reshape(shape).astype(float)
     rows = max(1, CHUNK // num_users)
-    drawn = [weeks.draws[at : at + rows] for at in range(0, len(weeks.draws), rows)]
+    drawn = [draws[at : at + rows] for at in range(0, len(draws), rows)]
     return np.concatenate([_gini_rows(each @ sums, each @ counts) for each in drawn])
 
 

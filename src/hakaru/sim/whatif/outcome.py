@@ -23,6 +23,12 @@ class Change:
     low: float | None = None
     high: float | None = None
     num_weeks: int | None = None
+    error: float | None = None  # the replay's own in this metric, where it is known
+
+    @property
+    def is_within_error(self) -> bool:
+        """Whether the replay itself is farther from the record than the runs are from one another."""
+        return self.error is not None and abs(self.change) <= self.error
 
     @property
     def change(self) -> float:
@@ -40,7 +46,10 @@ class Change:
         return self.low > 0 or self.high < 0
 
     def as_dict(self) -> dict[str, Any]:
-        names = ("before", "after", "change", "relative", "low", "high", "num_weeks", "is_sure")
+        names = (
+            "before", "after", "change", "relative", "low", "high", "num_weeks", "is_sure", "error",
+            "is_within_error",
+        )  # fmt: skip
         return {name: _plain(getattr(self, name)) for name in names}
 
 

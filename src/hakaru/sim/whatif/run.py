@@ -52,7 +52,9 @@ def run(
     ]
     groupings = compare.groupings_of(workload)
     baseline, *variants = (
-        compare.variant_of(prepared, each, played[0] if number else None, weeks, groupings)
+        compare.variant_of(
+            prepared, each, played[0] if number else None, weeks, groupings, fidelity.known
+        )
         for number, (prepared, each) in enumerate(zip(runs, played, strict=True))
     )
     return Outcome(
@@ -78,9 +80,8 @@ def run(
 def _notes(workload: Workload, weeks: Weeks, scenario: Scenario, unit: str) -> list[str]:
     enough = (
         f"95 % intervals are from {scenario.num_resamples:,} resamples of the {weeks.count} weeks "
-        f"of submission (seed {scenario.seed}). They say how much the weeks differ, not how true "
-        "the replay is; and as weeks that follow one another are alike, they are shorter than they "
-        "should be."
+        f"of submission, drawn in blocks of {weeks.length} as weeks that follow one another are alike (seed "
+        f"{scenario.seed}). They say how much the weeks differ, not how true the replay is."
         if weeks.are_enough
         else f"The log has {weeks.count} weeks; intervals need {LEAST_WEEKS}, so nothing is claimed."
     )

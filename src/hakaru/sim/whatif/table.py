@@ -8,6 +8,11 @@ from collections.abc import Callable
 from hakaru.sim.whatif.outcome import Change, Outcome, Variant
 from hakaru.sim.whatif.words import duration
 
+MARKS = (
+    "?: the interval of a change includes zero, or there is none, so that nothing is claimed",
+    "≈: the change is smaller than the replay's own error, so that it may be nothing",
+)
+
 
 def heading(outcome: Outcome) -> list[str]:
     return [
@@ -35,7 +40,7 @@ def _change(change: Change | None, show: Callable[[float, bool], str]) -> str:
         return ""
     if change.low is None or change.high is None:
         return f"{show(change.change, True)} ?"
-    mark = "" if change.is_sure else " ?"
+    mark = (" ≈" if change.is_within_error else "") if change.is_sure else " ?"
     bounds = f"{show(change.low, True)} to {show(change.high, True)}"
     return f"{show(change.change, True)} ({bounds}){mark}"
 

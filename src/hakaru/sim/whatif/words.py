@@ -115,6 +115,11 @@ def _moved(change: Change) -> str:
     return (
         f"{verb} from {duration(change.before)} to {duration(change.after)} "
         f"({duration(change.change, True)}{_share(change)}, 95 % interval {_interval(change)})"
+        + (
+            f", which is less than the replay's own error of {_error(change)}"
+            if _error(change)
+            else ""
+        )
     )
 
 
@@ -151,7 +156,13 @@ def _who(groups: Sequence[GroupChange], unit: str) -> str:
 
 
 def _size(change: Change) -> str:
-    return f"{duration(change.change, True)}{_share(change)}, interval {_interval(change)}"
+    less = f", less than the replay's error of {_error(change)}" if _error(change) else ""
+    return f"{duration(change.change, True)}{_share(change)}, interval {_interval(change)}{less}"
+
+
+def _error(change: Change) -> str:
+    """The replay's own error where a change is within it."""
+    return duration(change.error) if change.is_within_error and change.error is not None else ""
 
 
 def _share(change: Change) -> str:

@@ -252,7 +252,8 @@ def _change(change: models.Change | None, kind: str, less_is_better: bool | None
         tone = "better" if ((change.change or 0) < 0) == less_is_better else "worse"
     bounds = [change.low, change.high]
     interval = " to ".join(_signed(b, kind) for b in bounds) if None not in bounds else ""
-    return {"change": _signed(change.change, kind), "interval": interval, "tone": tone}
+    mark = " ≈" if change.is_sure and change.is_within_error else ""
+    return {"change": _signed(change.change, kind) + mark, "interval": interval, "tone": tone}
 
 
 def _signed(value: float | None, kind: str) -> str:

@@ -74,6 +74,8 @@ class Change(BaseModel):
     low: float | None
     high: float | None
     is_sure: bool = Field(description="Whether the interval leaves zero out.")
+    error: float | None = Field(default=None, description="The replay's own, where it is known.")
+    is_within_error: bool = Field(default=False, description="Whether the change is smaller.")
 
 
 class GroupChange(BaseModel):
