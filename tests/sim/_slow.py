@@ -183,7 +183,6 @@ class Slow:
             held = self.is_held(what, at_gate=True)
             (self.gated if held else self.waiting).append(what)
             what.why = "queue limit" if held else "none"
-            what.key = self.priority(what) if self.policy.weights else what.key
             if self.policy.preempts or self.options.events == "batched":
                 return False
             overtakes = self.head and self.place(what) < self.place(self.head)
@@ -302,17 +301,17 @@ class Slow:
             if not self.is_held(job, at_gate=True):
                 self.gated.remove(job)
                 self.waiting.append(job)
-                job.key = self.priority(job) if self.policy.weights else job.key
                 self.kept, self.is_dirty, came = None, True, True
         return came
 
     def place(self, job: Job) -> Any:
-        return job.key, job.number
+        return self.priority(job) if self.policy.weights else job.key, job.number
 
     def priority(self, job: Job) -> Any:
         weights = self.policy.weights
         num_open = sum(size for size, is_open in zip(self.sizes, self.open, strict=True) if is_open)
-        points = weights.age * min(1, (self.now - job.submit) / weights.max_age_s)
+        age = max(0, self.counted_at - job.submit)
+        points = weights.age * min(1, age / weights.max_age_s)
         points += weights.size * job.all_pes / max(1, num_open)
         total = sum(self.usage[user] for user in self.users)
         if job.user is not None:
@@ -337,8 +336,6 @@ class Slow:
                 if person == user
             )
         self.counted_at, self.kept, self.is_dirty = self.now, None, True
-        for job in self.waiting:
-            job.key = self.priority(job)
 
     # ---- nodes
 

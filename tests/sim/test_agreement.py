@@ -183,11 +183,27 @@ def test_limits_by_the_hour(
 
 @pytest.mark.parametrize("preempts", [False, True], ids=["", "preempting"])
 @quick
-@given(rows=jobs(), machine=of_nodes | flat, limits=limits | st.just([]), events=events)
+@given(
+    rows=jobs(),
+    machine=of_nodes | flat,
+    limits=limits | st.just([]),
+    events=events,
+    scan=st.sampled_from(["queue-order", "shortest-first"]),
+    changes=changes | st.just([]),
+)
 def test_priorities(
-    preempts: bool, rows: Any, machine: sim.Machine, limits: Any, events: Any
+    preempts: bool,
+    rows: Any,
+    machine: sim.Machine,
+    limits: Any,
+    events: Any,
+    scan: Any,
+    changes: Any,
 ) -> None:
-    policy = replace(sim.POLICIES.get("multifactor"), weights=WEIGHTS, preempts=preempts)
+    policy = sim.POLICIES.get("multifactor")
+    policy = replace(policy, weights=WEIGHTS, preempts=preempts, scan=scan)
+    if not machine.is_flat:
+        machine = replace(machine, changes=tuple(changes))
     rows[0][3].update(queue="long", qos="high")
     agree(rows, machine, policy, limits=limits, events=events, low_queues=["long"])
 

@@ -30,6 +30,11 @@ def test_age_grows_up_to_a_bound() -> None:
     assert ranked(jobs, FOUR, age=10, max_age_s=5, **points) == [0, 15, 10]
 
 
+def test_age_is_no_disadvantage() -> None:
+    with pytest.raises(HakaruError, match="age has 0 points or more, found -1"):
+        sim.Weights(age=-1)
+
+
 def test_size_is_the_share_of_the_machine() -> None:
     # 10 × 1/4 = 2.5 against 10 × 4/4 = 10; with points for age 2.5 + 9 = 11.5 against 10 + 8 = 18, and with
     # twenty times as many 2.5 + 180 against 10 + 160.

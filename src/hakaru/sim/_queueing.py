@@ -5,7 +5,8 @@ lies in one module because numba's cache does not notice a callee that changed i
 events is total: (time, rank, sequence) with the ranks below; docs/simulation.md explains it.
 
 The queue lies in lanes: jobs that every limit counts together are in one, so that it is held or free as a
-whole, and a pass need not look at whom a limit holds. Without limits there is one lane.
+whole, and a pass need not look at whom a limit holds. Under moving priorities jobs of a lane have the same
+points for all but age, so that their order never changes. Otherwise there is one lane.
 
 Names of the arrays, the same in every function: J jobs, N nodes, A the nodes that jobs got, Y the lanes, Q
 their blocks of jobs, B what is known of each block, R running jobs by estimated end, H the heap of events to
@@ -115,7 +116,8 @@ _ENTRY = np.dtype(
 _LANE = np.dtype(
     [
         ("at", np.int64),  # how far a pass has come in it: a place
-        ("job", np.int32),  # and who is there
+        ("key", np.int64),  # and who is there
+        ("job", np.int32),
         ("first", np.int32),  # block, -1 where nobody waits in it
         ("tail", np.int32),
         ("slot", np.int32),  # where it stands among the lanes in which somebody waits
@@ -407,34 +409,23 @@ def _dequeue(Q, B, Y, n, at):
 
 
 @_inlined
-def _sink(J, Y, n, x):
+def _is_lane_before(Y, a, b):
+    return Y[a].key < Y[b].key or (Y[a].key == Y[b].key and Y[a].job < Y[b].job)
+
+
+@_inlined
+def _sink(Y, n, x):
     """Put the lane in entry x where it belongs below."""
     lane = Y[x].turn
     while 2 * x + 1 < n[NUM_TURNS]:
         child = 2 * x + 1
-        if child + 1 < n[NUM_TURNS] and _is_before(
-            J, Y[Y[child + 1].turn].job, Y[Y[child].turn].job
-        ):
+        if child + 1 < n[NUM_TURNS] and _is_lane_before(Y, Y[child + 1].turn, Y[child].turn):
             child += 1
-        if _is_before(J, Y[lane].job, Y[Y[child].turn].job):
+        if _is_lane_before(Y, lane, Y[child].turn):
             break
         Y[x].turn = Y[child].turn
         x = child
     Y[x].turn = lane
-
-
-@_inlined
-def _go_on(J, Q, Y, n, at):
-    """The first lane goes on at a place; -1: it is done with."""
-    lane = Y[0].turn
-    Y[lane].at = at
-    if at != -1:
-        Y[lane].job = Q[at // BLOCK, at % BLOCK].job
-    else:
-        n[NUM_TURNS] -= 1
-        Y[0].turn = Y[n[NUM_TURNS]].turn
-    if n[NUM_TURNS] > 1:
-        _sink(J, Y, n, 0)
 
 
 # ---- events to come: a heap by (time, rank, sequence)
@@ -581,10 +572,13 @@ def _count(J, L, C, j, sign, at_gate):
                 C[at] += sign * _amount(J, L, row, j)
 
 
-@_compiled
-def _set_priority(J, U, P, E, W, n, j, now):
-    """Slurm's multifactor, with the fair share as it was last counted."""
-    points = W[AGE] * min(1.0, (now - J[j].submit) / W[MAX_AGE])
+@_inlined
+def _key(J, U, P, E, W, n, j):
+    """The smaller goes first: as given, or Slurm's multifactor with ages and fair shares as last counted."""
+    if n[ORDER] != MULTIFACTOR:
+        return J[j].key
+    age = max(0, n[LAST_PRIORITY] - J[j].submit)
+    points = W[AGE] * min(1.0, age / W[MAX_AGE])
     points += W[SIZE] * J[j].total / max(1, n[NUM_OPEN])
     if J[j].user >= 0:
         points += U[J[j].user].points
@@ -595,7 +589,34 @@ def _set_priority(J, U, P, E, W, n, j, now):
     if J[j].qos >= 0:
         points += E[J[j].qos]
     # The nearest: what is equal but for the last bits must stay equal.
-    J[j].key = -np.int64(math.floor(points * POINT + 0.5))
+    return -np.int64(math.floor(points * POINT + 0.5))
+
+
+@_compiled
+def _goes_before(J, U, P, E, W, n, a, b):
+    """Whether job a goes before job b, of any lanes."""
+    first, second = _key(J, U, P, E, W, n, a), _key(J, U, P, E, W, n, b)
+    return first < second or (first == second and a < b)
+
+
+@_inlined
+def _come_to(J, Q, Y, U, P, E, W, n, lane, at):
+    """A pass is in a lane at a place."""
+    j = Q[at // BLOCK, at % BLOCK].job
+    Y[lane].at, Y[lane].job, Y[lane].key = at, j, _key(J, U, P, E, W, n, j)
+
+
+@_inlined
+def _go_on(J, Q, Y, U, P, E, W, n, at):
+    """The first lane goes on at a place; -1: it is done with."""
+    if at != -1:
+        _come_to(J, Q, Y, U, P, E, W, n, Y[0].turn, at)
+    else:
+        n[NUM_TURNS] -= 1
+        Y[Y[0].turn].at = -1
+        Y[0].turn = Y[n[NUM_TURNS]].turn
+    if n[NUM_TURNS] > 1:
+        _sink(Y, n, 0)
 
 
 @_inlined
@@ -610,16 +631,18 @@ def _use(U, W, n, u, more, now):
     U[u].pes += more
 
 
-@_inlined
-def _add_usage(U, W, n, now):
+@_compiled
+def _count_usage(U, W, n, now):
     """Count what each person has used until now, and set the points of their fair share."""
     total = 0.0
     for u in range(len(U)):
-        _use(U, W, n, u, 0, now)
-        total += U[u].usage
+        if U[u].usage > 0.0 or U[u].pes > 0:
+            _use(U, W, n, u, 0, now)
+            total += U[u].usage
     for u in range(len(U)):
-        share = U[u].usage / total * n[NUM_PEOPLE] if total > 0.0 else 0.0
-        U[u].points = W[FAIR_SHARE] * 2.0**-share
+        if U[u].usage > 0.0:
+            share = U[u].usage / total * n[NUM_PEOPLE]
+            U[u].points = W[FAIR_SHARE] * 2.0**-share
     n[LAST_PRIORITY] = now
 
 
@@ -665,35 +688,6 @@ def _sort(K, num):
             at = end - source
         source, target = target, source
     return source
-
-
-@_compiled
-def _reorder(J, Q, B, Y, U, P, E, W, K, n, lane, now):
-    """New priorities for all in a lane, and their order by these."""
-    num, b = 0, Y[lane].first
-    while b != -1:
-        for i in range(B[b].first, B[b].end):
-            j = Q[b, i].job
-            _set_priority(J, U, P, E, W, n, j, now)
-            K[num].key, K[num].job = J[j].key, j
-            num += 1
-        b = B[b].next
-    if _run_of(K, 0, num) == num:
-        return
-    while Y[lane].first != -1:
-        _drop_block(B, Y, n, Y[lane].first)
-    n[NUM_QUEUED] -= num
-    first = _sort(K, num)
-    for x in range(first, first + num):
-        _enqueue(J, Q, B, Y, n, K[x].job)
-
-
-@_compiled
-def _reprioritise(J, Q, B, Y, U, P, E, W, K, n, now):
-    """Everybody's priority anew, and the queue in its order."""
-    _add_usage(U, W, n, now)
-    for x in range(n[NUM_LANES] - 1, -1, -1):  # a lane that is emptied and filled goes to the end
-        _reorder(J, Q, B, Y, U, P, E, W, K, n, Y[x].active, now)
 
 
 # ---- nodes
@@ -1091,13 +1085,6 @@ def _step_in(G, D, n, door):
 # ---- what happens
 
 
-@_compiled
-def _rate(J, U, P, E, W, n, j, now):
-    """The first priority of a job, by the usage as it was last counted."""
-    if n[ORDER] == MULTIFACTOR:
-        _set_priority(J, U, P, E, W, n, j, now)
-
-
 @_inlined
 def _is_due(W, n, now):
     """Whether priorities are to be counted anew."""
@@ -1105,10 +1092,10 @@ def _is_due(W, n, now):
 
 
 @_inlined
-def _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
+def _begin_now(J, N, A, R, H, U, L, V, C, P, E, W, n, j, now):
     """Where since the last pass nothing but this job came, only it need be tried; the reservation stands."""
     head = n[HEAD]
-    is_other = head >= 0 and _is_before(J, j, head)
+    is_other = head >= 0 and _goes_before(J, U, P, E, W, n, j, head)
     if len(L) > 0 and head >= 0:  # who began behind the head may have used up its limit
         is_other = is_other or _is_held(J, L, V, C, n, head, False)
     if is_other or n[DIRTY] or n[BATCHED] or n[PREEMPT] or _is_due(W, n, now):
@@ -1137,8 +1124,7 @@ def _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, n, j, now):
             _wait_outside(G, D, n, j)
             return
         _count(J, L, C, j, 1, True)
-    _rate(J, U, P, E, W, n, j, now)
-    if not _begin_now(J, N, A, R, H, U, L, V, C, W, n, j, now):
+    if not _begin_now(J, N, A, R, H, U, L, V, C, P, E, W, n, j, now):
         _admit(J, Q, B, Y, n, j)
 
 
@@ -1156,7 +1142,7 @@ def _first_allowed(J, L, V, C, D, n):
 
 
 @_compiled
-def _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now):
+def _open_gate(J, Q, B, Y, L, V, C, G, D, n):
     """Let in, in order, those whom the limits on queued jobs no longer hold."""
     n[GATE_DIRTY] = 0
     door = _first_allowed(J, L, V, C, D, n)
@@ -1164,7 +1150,6 @@ def _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now):
         j = D[door].first
         _step_in(G, D, n, door)
         _count(J, L, C, j, 1, True)
-        _rate(J, U, P, E, W, n, j, now)
         _admit(J, Q, B, Y, n, j)
         n[DIRTY] = 1
         door = _first_allowed(J, L, V, C, D, n)
@@ -1249,32 +1234,31 @@ def _is_lane_held(J, Y, L, V, C, n, lane):
 
 
 @_compiled
-def _open_lanes(J, Q, B, Y, L, V, C, n):
+def _open_lanes(J, Q, B, Y, U, L, V, C, P, E, W, n):
     """A pass begins: all lanes that no limit holds, each with its first job."""
     n[NUM_TURNS] = 0
     for x in range(n[NUM_LANES]):
         lane = Y[x].active
-        at = _first_of(B, Y[lane].first)
-        Y[lane].at, Y[lane].job = at, Q[at // BLOCK, at % BLOCK].job
+        _come_to(J, Q, Y, U, P, E, W, n, lane, _first_of(B, Y[lane].first))
         if not _is_lane_held(J, Y, L, V, C, n, lane):
             Y[n[NUM_TURNS]].turn = lane
             n[NUM_TURNS] += 1
     for x in range(n[NUM_TURNS] // 2 - 1, -1, -1):
-        _sink(J, Y, n, x)
+        _sink(Y, n, x)
 
 
 @_compiled
-def _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now):
+def _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, P, E, W, n, now):
     """Behind the head, in the queue's order."""
     most = _largest(N, False)
     while n[NUM_TURNS] > 0 and most > 0:
         lane = Y[0].turn
         if _is_lane_held(J, Y, L, V, C, n, lane):
-            _go_on(J, Q, Y, n, -1)
+            _go_on(J, Q, Y, U, P, E, W, n, -1)
             continue
         at = _next_hopeful(Q, B, U, n, Y[lane].at, most, now)
         if at != Y[lane].at:
-            _go_on(J, Q, Y, n, at)
+            _go_on(J, Q, Y, U, P, E, W, n, at)
             if at == -1 or Y[0].turn != lane:
                 continue
         j, follower = Y[lane].job, _follower(B, at)
@@ -1283,51 +1267,51 @@ def _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now):
             _explain(J, N, Y, n, j, came)
             _dequeue(Q, B, Y, n, at)
             most = _largest(N, False)
-        _go_on(J, Q, Y, n, follower)
+        _go_on(J, Q, Y, U, P, E, W, n, follower)
 
 
 @_inlined
-def _is_shorter(J, Q, B, U, n, b, best, shortest):
-    """Whether a block may hold one who goes before the shortest so far."""
-    least = _least_of_block(B, U, n, b)
-    return least < shortest or (
-        least == shortest and best >= 0 and _is_before(J, Q[b, B[b].first].job, best)
-    )
+def _is_past(J, U, P, E, W, n, lane, j, last):
+    """Whether job j of a lane, as long as the one that was tried last, goes before that or is it."""
+    if J[last].lane == lane:
+        return not _is_before(J, last, j)
+    return not _goes_before(J, U, P, E, W, n, last, j)
 
 
 @_compiled
-def _shortest_of(J, Q, B, Y, U, n, lane, last, best_at, most, now):
+def _shortest_of(J, Q, B, Y, U, P, E, W, n, lane, last, best_at, most, now):
     """Who in a lane has the shortest estimate, if shorter than the best so far: the place, or `best_at`."""
-    best, shortest, at = -1, NEVER, Y[lane].at
+    best, shortest, below, at = -1, NEVER, NEVER, Y[lane].at
     past = _estimate(J, U, n, last) if last >= 0 else -1
     if best_at >= 0:
         best = Q[best_at // BLOCK, best_at % BLOCK].job
         shortest = _estimate(J, U, n, best)
+        below = shortest + 1  # one as short may go before the best of another lane
     while at != -1:
         b, i, here = at // BLOCK, at % BLOCK, at
         if i == B[b].first and (
-            not _is_shorter(J, Q, B, U, n, b, best, shortest)
-            or _is_hopeless(Q, B, U, n, b, most, now)
+            _least_of_block(B, U, n, b) >= below or _is_hopeless(Q, B, U, n, b, most, now)
         ):
             at = _first_of(B, B[b].next)
             continue
         at = _follower(B, at)
         j, pes = Q[b, i].job, Q[b, i].pes
         least = _least_estimate(U, n, Q[b, i].user, Q[b, i].estimate)
-        if least > shortest or pes > most or _is_too_long(n, least, pes, now):
+        if least >= below or pes > most or _is_too_long(n, least, pes, now):
             continue
         estimate = _estimate(J, U, n, j) if n[ESTIMATES] == LAST_TWO else least
-        if estimate > shortest or estimate < past or J[j].num_nodes * pes > n[NUM_FREE]:
+        if estimate >= below or estimate < past or J[j].num_nodes * pes > n[NUM_FREE]:
             continue
-        if estimate == shortest and best >= 0 and not _is_before(J, j, best):
+        if estimate == past and _is_past(J, U, P, E, W, n, lane, j, last):
             continue
-        if estimate > past or _is_before(J, last, j):
-            best, best_at, shortest = j, here, estimate
+        if estimate < shortest or _goes_before(J, U, P, E, W, n, j, best):
+            best_at, shortest = here, estimate
+        below = shortest  # who follows in the lane goes after this one
     return best_at
 
 
 @_compiled
-def _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now):
+def _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, P, E, W, n, now):
     """Behind the head, by estimate; equals in the queue's order."""
     most, last = _largest(N, False), -1
     while most > 0:
@@ -1335,7 +1319,7 @@ def _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now):
         for x in range(n[NUM_TURNS]):
             lane = Y[x].turn
             if Y[lane].at != -1 and not _is_lane_held(J, Y, L, V, C, n, lane):
-                at = _shortest_of(J, Q, B, Y, U, n, lane, last, at, most, now)
+                at = _shortest_of(J, Q, B, Y, U, P, E, W, n, lane, last, at, most, now)
         if at == -1:
             break
         last = Q[at // BLOCK, at % BLOCK].job
@@ -1415,33 +1399,33 @@ def _replace(J, N, A, Q, B, Y, R, H, U, L, C, W, K, T, n, num, now):
 
 
 @_compiled
-def _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, W, K, T, n, now):
+def _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, E, W, K, T, n, now):
     """Begin what may begin now."""
     n[HEAD] = -1
-    _open_lanes(J, Q, B, Y, L, V, C, n)
+    _open_lanes(J, Q, B, Y, U, L, V, C, P, E, W, n)
     while n[NUM_TURNS] > 0 and n[HEAD] == -1:
         lane = Y[0].turn
         j, at = Y[lane].job, Y[lane].at
         if _is_lane_held(J, Y, L, V, C, n, lane):
-            _go_on(J, Q, Y, n, -1)
+            _go_on(J, Q, Y, U, P, E, W, n, -1)
             continue
         follower, came = _follower(B, at), J[j].seq
         if _try_first(J, N, A, R, H, U, L, C, W, n, j, now):
             _explain(J, N, Y, n, j, came)
             _dequeue(Q, B, Y, n, at)
-            _go_on(J, Q, Y, n, follower)
+            _go_on(J, Q, Y, U, P, E, W, n, follower)
             continue
         num = _find_victims(J, N, A, R, P, K, n, j) if n[PREEMPT] else 0
         if num > 0:
             _replace(J, N, A, Q, B, Y, R, H, U, L, C, W, K, T, n, num, now)
-            _open_lanes(J, Q, B, Y, L, V, C, n)
+            _open_lanes(J, Q, B, Y, U, L, V, C, P, E, W, n)
         else:
             _set_head(n, j)
-            _go_on(J, Q, Y, n, follower)
+            _go_on(J, Q, Y, U, P, E, W, n, follower)
     if n[HEAD] >= 0 and n[BACKFILL] == IN_ORDER:
-        _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now)
+        _backfill(J, N, A, Q, B, Y, R, H, U, L, V, C, P, E, W, n, now)
     elif n[HEAD] >= 0 and n[BACKFILL] == SHORTEST:
-        _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, W, n, now)
+        _backfill_shortest(J, N, A, Q, B, Y, R, H, U, L, V, C, P, E, W, n, now)
     n[DIRTY] = 0
     _remember(J, N, Q, B, Y, L, V, C, n)
 
@@ -1517,14 +1501,14 @@ def _play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, E, W, K, T, n):
         if rank == OVER or (n[BATCHED] and at >> 3 <= now):
             continue
         if n[NUM_DOORS] > 0 and n[GATE_DIRTY]:
-            _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now)
+            _open_gate(J, Q, B, Y, L, V, C, G, D, n)
         if _is_due(W, n, now):
-            _reprioritise(J, Q, B, Y, U, P, E, W, K, n, now)
+            _count_usage(U, W, n, now)
             n[DIRTY] = 1
         while n[DIRTY]:
-            _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, W, K, T, n, now)
+            _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, E, W, K, T, n, now)
             if n[NUM_DOORS] > 0 and n[GATE_DIRTY]:  # who began is queued no longer
-                _open_gate(J, Q, B, Y, U, L, V, C, G, D, P, E, W, n, now)
+                _open_gate(J, Q, B, Y, L, V, C, G, D, n)
         at = _next_event(J, H, X, S, n)
     _explain_all(J, N, Q, B, Y, n)
     for x in range(NUM_INTEGRALS):
@@ -1574,7 +1558,6 @@ def run(
     got = np.full(num_places, -1, np.int32)
     totals = np.zeros(UNTIL_END + NUM_INTEGRALS)
     people["points"] = weights["fair_share"]
-    needs_candidates = n[ORDER] == MULTIFACTOR or n[PREEMPT]
     _play(
         jobs,
         nodes,
@@ -1596,7 +1579,7 @@ def run(
         queues,
         qos,
         np.array([weights[name] for name in WEIGHTS], np.float64),
-        np.empty(2 * num if needs_candidates else 0, _CANDIDATE),
+        np.empty(2 * num_running if rules["preempt"] else 0, _CANDIDATE),
         totals,
         n,
     )

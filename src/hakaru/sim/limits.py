@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -87,9 +88,12 @@ def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any
     return rows, np.array(since, np.int64), values, num_counters
 
 
-def lanes_of(limits: Sequence[Limit], workload: Workload) -> Any:
-    """Jobs of one number are held or let go together by the limits on what runs."""
-    return _together([limit for limit in limits if limit.what != "queued-jobs"], workload)
+def lanes_of(limits: Sequence[Limit], workload: Workload, weighted: bool = False) -> Any:
+    """Jobs of one number are held or let go together by the limits on what runs; where priorities are
+    weighted, they also have the same points for all but age."""
+    running = [limit for limit in limits if limit.what != "queued-jobs"]
+    alike = (workload.user, workload.pes, workload.queue, workload.qos) if weighted else ()
+    return _together(running, workload, alike)
 
 
 def doors_of(limits: Sequence[Limit], workload: Workload) -> Any:
@@ -98,12 +102,12 @@ def doors_of(limits: Sequence[Limit], workload: Workload) -> Any:
     return _together(gates, workload) if gates else np.zeros(0, np.int64)
 
 
-def _together(limits: Sequence[Limit], workload: Workload) -> Any:
+def _together(limits: Sequence[Limit], workload: Workload, alike: Iterable[Any] = ()) -> Any:
     codes = np.zeros(len(workload), np.int64)
-    for limit in limits:
-        for values in _counted_by(limit, workload):
-            codes = codes * (values.max(initial=-1) + 2) + values + 1
-            codes = np.unique(codes, return_inverse=True)[1]
+    counted = (values for limit in limits for values in _counted_by(limit, workload))
+    for values in chain(alike, counted):
+        codes = codes * (values.max(initial=-1) + 2) + values + 1
+        codes = np.unique(codes, return_inverse=True)[1]
     return codes
 
 

@@ -215,7 +215,8 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
     from hakaru.sim import _queueing as kernel
 
     jobs = np.zeros(len(workload), kernel.JOB)
-    jobs["lane"] = lanes_of(options.limits, workload)  # first, for it takes room to find
+    weighted = policy.weights is not None
+    jobs["lane"] = lanes_of(options.limits, workload, weighted)  # first, for it takes room to find
     pes, num_nodes = _shape(workload, machine)
     has_models = _has_models(machine)
     estimate = estimated(workload, options)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from hakaru.errors import HakaruError
 from hakaru.registry import Registry
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ class Weights:
 
     Age counts up to `max_age_s`; size is the share of the machine; fair share is 2^(-usage/share) with
     equal shares for all who have jobs and a usage that halves every `half_life_s`; `queue` and `qos` are
-    points by name (of Slurm's, the weight times the priority over the highest); all is counted anew every
-    `period_s`.
+    points by name (of Slurm's, the weight times the priority over the highest); age and fair share are
+    counted anew every `period_s`.
     """
 
     age: float = 0.0
@@ -32,6 +33,10 @@ class Weights:
     period_s: float = 300
     queue: Mapping[str, float] = field(default_factory=dict)
     qos: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.age < 0:
+            raise HakaruError(f"weights: age has 0 points or more, found {self.age:g}")
 
 
 @dataclass(frozen=True)
