@@ -180,13 +180,20 @@ def _metrics(
     name = "GPU" if unit == "gpu" else "processor"
     shown = [each for each in SHOWN if each[2] != "count" or measured[each[0]]]
     columns = [
-        Column("metric", [title.format(unit=name) for _, title, _ in shown], right=False),
+        Column("metric", [_of_whole(id, title.format(unit=name)) for id, title, _ in shown], False),
         Column("simulated", [ways[way](measured[id]) for id, _, way in shown]),
     ]
     if not recorded:
         return columns
     cells = [ways[way](recorded[id]) if id in recorded else "" for id, _, way in shown]
     return [*columns, Column("recorded", cells)]
+
+
+def _of_whole(metric: str, title: str) -> str:
+    """What-if and advice tell of the machine in the weeks that they compare; here it is all of the time."""
+    from hakaru.sim.advise.case import OF_WHOLE_REPLAY
+
+    return f"{title}, whole replay" if metric in ("utilisation", *OF_WHOLE_REPLAY[:2]) else title
 
 
 def _since_start(schedule: Schedule, log_start: int) -> pa.Table:

@@ -58,6 +58,7 @@ def _columns(outcome: Outcome) -> list[Column]:
 
 
 def _parts(outcome: Outcome) -> Iterator[tuple[str, list[str]]]:
+    yield "In short", list(outcome.headlines)
     yield "Who gains, who loses", list(outcome.sentences)
     yield "Known error", [outcome.known_error]
     notes = [f"{run.name}: {note}" for run in outcome.runs for note in run.notes]

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 HOUR_S = 3600
 ROW_PX = 22
+LEGEND_PX = 24
+NARROW_PX = 480
+MOST_TIMES = 4  # the largest change, beyond which an interval is cut
 
 
 def figures_of_runs(outcome: Outcome, dark: bool = False) -> list[Figure]:
@@ -32,7 +35,8 @@ def _waits(outcome: Outcome, theme: Theme) -> Figure:
     ]
     option = {
         "grid": parts.grid(),
-        "legend": parts.legend(theme, [each["name"] for each in series]),
+        "legend": parts.legend(theme, [each["name"] for each in series], type="plain"),
+        "media": _narrow(len(series)),
         "tooltip": {"trigger": "axis"},
         "xAxis": parts.log_axis(theme, "Wait (s)"),
         "yAxis": parts.as_y(parts.percent_axis(theme, "Jobs that wait no longer (%)")),
@@ -45,18 +49,29 @@ def _waits(outcome: Outcome, theme: Theme) -> Figure:
 def _changes(run: Variant, theme: Theme) -> Figure:
     """A box a group: the interval, and in it the change itself."""
     groups = [each for each in run.groups if each.changes["mean_wait_s"].low is not None]
-    names = [f"{each.by}: {each.group}" for each in groups]
+    names = [
+        each.group if each.by == "user group" else f"{each.by}: {each.group}" for each in groups
+    ]
+    edge = _edge([each.changes["mean_wait_s"] for each in groups])
+    is_cut = any(_is_cut(each.changes["mean_wait_s"], edge) for each in groups)
+    labels = {"width": 190, "overflow": "truncate"}
+    narrow = {
+        "grid": {"left": 124, "right": 20},
+        "yAxis": {"axisLabel": {"width": 112}},
+        "xAxis": {"splitNumber": 3},
+    }
     option = {
         "grid": parts.grid(left=210, top=12),
+        "media": [{"query": {"maxWidth": NARROW_PX}, "option": narrow}],
         "tooltip": {"trigger": "item"},
         "xAxis": parts.value_axis(theme, "Change of the mean wait (h), 95 % interval"),
-        "yAxis": parts.category_axis(theme, "", names, inverse=True),
+        "yAxis": _labelled(parts.category_axis(theme, "", names, inverse=True), labels),
         "series": [
             {
                 "type": "boxplot",
                 "name": run.name,
                 "boxWidth": [4, 12],
-                "data": [_box(each.changes["mean_wait_s"], theme) for each in groups],
+                "data": [_box(each.changes["mean_wait_s"], theme, edge) for each in groups],
             }
         ],
     }
@@ -64,6 +79,10 @@ def _changes(run: Variant, theme: Theme) -> Figure:
         "A box is the interval and the line in it the change; grey where it includes zero. Left of "
         "zero jobs wait less."
     ]
+    if is_cut:
+        notes.append(
+            f"Intervals are cut at {edge / HOUR_S:,.3g} h; the table of groups has their ends."
+        )
     question = "By how much does each group's mean wait change?"
     height = 90 + ROW_PX * max(len(names), 1)
     return _figure(
@@ -71,14 +90,35 @@ def _changes(run: Variant, theme: Theme) -> Figure:
     )
 
 
-def _box(change: Change, theme: Theme) -> dict[str, Any]:
-    ends = (
-        change.low or 0.0,
-        change.low or 0.0,
-        change.change,
-        change.high or 0.0,
-        change.high or 0.0,
-    )
+def _edge(changes: list[Change]) -> float:
+    """Where intervals are cut: one that is sure of nothing would leave no room for the others."""
+    sizes = [abs(each.change) for each in changes]
+    sure = [abs(end or 0.0) for each in changes if each.is_sure for end in (each.low, each.high)]
+    return max([MOST_TIMES * max(sizes, default=0.0), *sure, HOUR_S / 60])
+
+
+def _is_cut(change: Change, edge: float) -> bool:
+    return max(abs(change.low or 0.0), abs(change.high or 0.0)) > edge
+
+
+def _labelled(axis: dict[str, Any], label: dict[str, Any]) -> dict[str, Any]:
+    return axis | {"axisLabel": axis.get("axisLabel", {}) | label}
+
+
+def _narrow(num_names: int) -> list[dict[str, Any]]:
+    """On a phone the legend has two names a line, and the plot begins below it."""
+    lines = -(-num_names // 2)
+    return [
+        {
+            "query": {"maxWidth": NARROW_PX},
+            "option": {"grid": {"top": 16 + LEGEND_PX * lines, "left": 64, "right": 16}},
+        }
+    ]
+
+
+def _box(change: Change, theme: Theme, edge: float) -> dict[str, Any]:
+    low, high = (max(-edge, min(edge, end or 0.0)) for end in (change.low, change.high))
+    ends = (low, low, change.change, high, high)
     colour = (GREEN if change.change < 0 else ORANGE) if change.is_sure else GREY
     return {
         "value": [end / HOUR_S for end in ends],
@@ -96,7 +136,8 @@ def _busy(outcome: Outcome, theme: Theme) -> Figure:
     option = {
         "useUTC": True,
         "grid": parts.grid(),
-        "legend": parts.legend(theme, [each["name"] for each in series]),
+        "legend": parts.legend(theme, [each["name"] for each in series], type="plain"),
+        "media": _narrow(len(series)),
         "tooltip": {"trigger": "axis"},
         "dataZoom": [{"type": "inside"}],
         "xAxis": parts.time_axis(theme, f"Time ({outcome.zone})", language("en", "gpu")),

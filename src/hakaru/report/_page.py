@@ -29,6 +29,7 @@ def to_html(story: Story) -> str:
     environment = _environment()
     return environment.get_template("report.html").render(
         **view_of(story),
+        is_both=False,
         style=style,
         echarts=echarts,
         figures_script=chart,

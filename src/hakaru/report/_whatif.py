@@ -23,15 +23,16 @@ def whatif_to_html(outcome: Outcome, cluster: str) -> str:
         _environment()
         .get_template("whatif.html")
         .render(
+            lang="en",
+            is_both=True,
             title=f"What if: {cluster}",
             subtitle=_subtitle(outcome),
             heading=heading(outcome),
             rows=rows(outcome),
+            headlines=outcome.headlines,
             sentences=outcome.sentences,
             known_error=outcome.known_error,
-            figures=[
-                _figure(number, each) for number, each in enumerate(figures_of_runs(outcome), 1)
-            ],
+            figures=_figures(outcome),
             groups=[
                 (run.name, [_group(each, outcome.unit) for each in run.groups])
                 for run in outcome.variants
@@ -49,22 +50,35 @@ def whatif_to_html(outcome: Outcome, cluster: str) -> str:
 def _subtitle(outcome: Outcome) -> str:
     num_jobs = outcome.baseline.metrics["num_jobs"]
     return (
-        f"{len(outcome.variants)} variants beside “{outcome.baseline.name}”, {num_jobs:,.0f} jobs "
-        f"of {outcome.num_weeks} weeks"
+        f"{_counted(len(outcome.variants), 'variant')} beside “{outcome.baseline.name}”, "
+        f"{_counted(int(num_jobs), 'job')} of {_counted(outcome.num_weeks, 'week')}"
     )
 
 
-def _figure(number: int, figure: Figure) -> dict[str, Any]:
-    """A tooltip of HTML would need style attributes, which the page's policy forbids."""
-    tooltip = figure.option["tooltip"] | {"renderMode": "richText"}
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _figures(outcome: Outcome) -> list[dict[str, Any]]:
+    both = (figures_of_runs(outcome, dark) for dark in (False, True))
+    return [_figure(number, *pair) for number, pair in enumerate(zip(*both, strict=True), 1)]
+
+
+def _figure(number: int, figure: Figure, dark: Figure) -> dict[str, Any]:
     return {
         "id": f"figure-{number}",
         "title": figure.title,
         "question": figure.question,
         "height": figure.height,
-        "option": figure.option | {"tooltip": tooltip},
+        "option": _in_page(figure),
+        "dark": _in_page(dark),
         "notes": figure.notes,
     }
+
+
+def _in_page(figure: Figure) -> dict[str, Any]:
+    """A tooltip of HTML would need style attributes, which the page's policy forbids."""
+    return figure.option | {"tooltip": figure.option["tooltip"] | {"renderMode": "richText"}}
 
 
 def _group(group: GroupChange, unit: str) -> list[str]:

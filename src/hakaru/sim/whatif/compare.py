@@ -245,7 +245,9 @@ def _change(
 ) -> Change:
     if interval is None:
         return Change(float(before), float(after), error=error)
-    return Change(float(before), float(after), *interval, num_weeks, error)
+    low, high = interval
+    # no wait, slowdown or share falls below zero
+    return Change(float(before), float(after), max(low, -float(before)), high, num_weeks, error)
 
 
 def _left_out(schedule: Schedule) -> list[str]:

@@ -121,6 +121,7 @@ class Outcome:
     seed: int
     unit: str = "gpu"
     zone: str = "UTC"
+    headlines: tuple[str, ...] = ()  # of the sentences, what matters most: one a variant
 
     @property
     def runs(self) -> Sequence[Variant]:
@@ -132,6 +133,7 @@ class Outcome:
         return {
             "baseline": self.baseline.as_dict(),
             "variants": [variant.as_dict() for variant in self.variants],
+            "headlines": list(self.headlines),
             "sentences": list(self.sentences),
             "known_error": self.known_error,
             "notes": list(self.notes),

@@ -60,6 +60,7 @@ def run(
     return Outcome(
         baseline=baseline,
         variants=tuple(variants),
+        headlines=tuple(words.headlines(baseline, variants, site.unit)),
         sentences=tuple(words.sentences(baseline, variants, unit)),
         known_error=fidelity.error,
         notes=(

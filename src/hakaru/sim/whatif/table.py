@@ -69,6 +69,6 @@ _COLUMNS: tuple[tuple[str, str, Callable[[float, bool], str]], ...] = (
     ("mean wait", "mean_wait_s", duration),
     ("p95 wait", "p95_wait_s", duration),
     ("mean slowdown", "mean_bounded_slowdown", _slowdown),
-    ("utilisation", "utilisation", _percent),
+    ("use in these weeks", "utilisation", _percent),
     ("inequality", "gini_wait", _gini),
 )

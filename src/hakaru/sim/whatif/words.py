@@ -9,6 +9,7 @@ from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
 
 LEAST_CHANGE_S = 1.0
 LEAST_BOUND_S = 0.1
+MOST_UNSURE = 4  # groups that are named of which nothing can be said
 WHOSE = {
     "queue": "jobs of queue {}",
     "class": "{} jobs",
@@ -26,6 +27,42 @@ CLASSES = {
 def sentences(baseline: Variant, variants: Sequence[Variant], unit: str) -> list[str]:
     """For each variant: the whole, then who gains, who loses, and of whom nothing can be said."""
     return [line for variant in variants for line in _of(variant, baseline.name, unit)]
+
+
+def headlines(baseline: Variant, variants: Sequence[Variant], unit: str) -> list[str]:
+    """A sentence a variant: the whole, whom it serves most, and who pays most."""
+    return [f"{each.name}: {_whole(each, baseline.name)}{_most(each, unit)}." for each in variants]
+
+
+def _whole(variant: Variant, baseline: str) -> str:
+    stopped = int(variant.metrics.get("num_no_longer_run", 0))
+    wait = variant.changes.get("mean_wait_s")
+    if stopped:
+        return (
+            f"{counted(stopped)} no longer run{'s' if stopped == 1 else ''}, so that nothing is claimed of "
+            "waits as a whole"
+        )
+    if wait is None or not _is_told(wait):
+        return f"no change of waits as a whole can be told from “{baseline}”"
+    return f"the mean wait {_moved(wait)}"
+
+
+def _most(variant: Variant, unit: str) -> str:
+    """The groups that gain and lose most, of those of which anything can be said."""
+    sure = [group for group in variant.groups if _is_told(group.changes["mean_wait_s"])]
+    if not sure:
+        return "; nor of any group" if not variant.metrics.get("num_no_longer_run") else ""
+    ordered = sorted(sure, key=lambda group: group.changes["mean_wait_s"].change)
+    parts = []
+    for verb, group, is_so in (
+        ("gain", ordered[0], ordered[0].changes["mean_wait_s"].change < 0),
+        ("lose", ordered[-1], ordered[-1].changes["mean_wait_s"].change > 0),
+    ):
+        mark = " ≈" if group.changes["mean_wait_s"].is_within_error else ""
+        size = duration(group.changes["mean_wait_s"].change, True)
+        named = f"{whose(group, unit)} {verb} most ({size}{mark} in mean wait)"
+        parts.append(named if is_so else f"no group surely {verb}s")
+    return "; " + ", ".join(parts)
 
 
 def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
@@ -49,7 +86,7 @@ def _of(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
             yield f"{variant.name}, by {by}: {_who(mine, unit)}."
     unsure = [whose(group, unit) for group in variant.groups if group not in sure]
     if unsure and sure:
-        yield f"{variant.name}: nothing can be said of {_joined(unsure)}."
+        yield f"{variant.name}: nothing can be said of {_some(unsure)}."
 
 
 def _no_longer(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
@@ -135,7 +172,7 @@ def _use(variant: Variant) -> Iterator[str]:
         verb = "falls" if use.change < 0 else "rises"
         low, high = (f"{bound * 100:+.1f}".replace("-", "−") for bound in (use.low, use.high))
         yield (
-            f"{variant.name}: utilisation {verb} from {use.before * 100:.1f} % to "
+            f"{variant.name}: the machine's use in these weeks {verb} from {use.before * 100:.1f} % to "
             f"{use.after * 100:.1f} % (interval of the change {low} to {high} points from "
             f"{use.num_weeks} weeks)."
         )
@@ -173,6 +210,13 @@ def _share(change: Change) -> str:
         times = change.relative + 1
         return f", {times:,.0f} times" if times >= 20 else f", {times:.1f} times"
     return f", {change.relative * 100:+.0f} %".replace("-", "−")
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few, and how many there are beside them."""
+    if len(names) <= MOST_UNSURE:
+        return _joined(names)
+    return _joined([*names[:MOST_UNSURE], f"{len(names) - MOST_UNSURE} groups more"])
 
 
 def _joined(names: Sequence[str]) -> str:

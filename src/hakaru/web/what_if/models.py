@@ -110,6 +110,7 @@ class Outcome(BaseModel):
 
     baseline: Variant
     variants: list[Variant]
+    headlines: list[str] = Field(default_factory=list, description="A sentence a variant.")
     sentences: list[str]
     known_error: str
     notes: list[str]
