@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
-from hakaru.sim.whatif.words import duration, sentences, whose
+from hakaru.sim.whatif.words import duration, headlines, sentences, whose
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,34 @@ def test_classes_are_named_by_what_the_cluster_counts() -> None:
     assert whose(group, "gpu") == "multi-GPU single-node jobs"
     assert whose(group, "cpu") == "multi-CPU single-node jobs"
     assert whose(GroupChange("account", "a{0}", 1, {}), "gpu") == "account a{0}"
+
+
+def test_a_change_within_the_replays_error_says_so() -> None:
+    (said,) = told(Change(100, 60, -50, -30, error=45))
+    assert "interval −50 s to −30 s, less than the replay's error of 45 s" in said
+    (said,) = told(Change(100, 60, -50, -30, error=39))
+    assert "error" not in said
+
+
+def test_a_headline_tells_the_whole_and_who_gains_and_loses_most() -> None:
+    waits = {"short": Change(100, 60, -50, -30), "long": Change(10, 60, 30, 70, error=80)}
+    groups = tuple(GroupChange("queue", n, 99, {"mean_wait_s": c}) for n, c in waits.items())
+    changes = {"mean_wait_s": Change(100, 90, -15, -5)}
+    variant = Variant("v", {}, changes=changes, groups=groups)
+    assert headlines(Variant("b", {}), [variant], "gpu") == [
+        "v: the mean wait falls from 100 s to 90 s (−10 s, −10 %, 95 % interval −15 s to −5 s); jobs of "
+        "queue short gain most (−40 s in mean wait), jobs of queue long lose most (+50 s ≈ in mean wait)."
+    ]
+    (said,) = headlines(Variant("b", {}), [Variant("v", {"num_no_longer_run": 2})], "gpu")
+    assert said == "v: 2 jobs no longer run, so that nothing is claimed of waits as a whole."
+    (said,) = headlines(Variant("b", {}), [Variant("v", {})], "gpu")
+    assert said == "v: no change of waits as a whole can be told from “b”; nor of any group."
+
+
+def test_many_groups_of_which_nothing_can_be_said_are_counted() -> None:
+    sure = GroupChange("queue", "short", 99, {"mean_wait_s": Change(100, 60, -50, -30)})
+    unsure = [GroupChange("account", f"a{n}", 99, {"mean_wait_s": Change(1, 2)}) for n in range(9)]
+    said = sentences(Variant("b", {}), [Variant("v", {}, groups=(sure, *unsure))], "gpu")[-1]
+    assert said == (
+        "v: nothing can be said of account a0, account a1, account a2, account a3 and 5 groups more."
+    )
