@@ -64,21 +64,17 @@ def follower(B, n, at):
 
 @compiled
 def find(B, Q, n, time):
-    """The slice that contains a time; the first where it lies before all."""
-    k, end = 0, n[NUM_BLOCKS]
-    while k + 1 < end:
-        middle = (k + end) >> 1
-        if B[SINCE, middle] <= time:
-            k = middle
-        else:
-            end = middle
-    slot, i, end = B[SLOT, k], 0, B[SIZE, k]
-    while i + 1 < end:
-        middle = (i + end) >> 1
-        if Q[slot, WHEN, middle] <= time:
-            i = middle
-        else:
-            end = middle
+    """The slice that contains a time; the first where it lies before all. Without branches to mispredict."""
+    k, num = 0, n[NUM_BLOCKS]
+    while num > 1:
+        half = num >> 1
+        k += half if B[SINCE, k + half] <= time else 0
+        num -= half
+    slot, i, num = B[SLOT, k], 0, B[SIZE, k]
+    while num > 1:
+        half = num >> 1
+        i += half if Q[slot, WHEN, i + half] <= time else 0
+        num -= half
     return (k << BITS) + i
 
 
