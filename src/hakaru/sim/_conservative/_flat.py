@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hakaru.sim._conservative._known import clear_until, learn
 from hakaru.sim._conservative._profile import (
     find,
     first_raised,
@@ -11,17 +12,7 @@ from hakaru.sim._conservative._profile import (
     run_before,
     time_of,
 )
-from hakaru.sim._conservative._state import (
-    CLEAR,
-    LENGTH,
-    NEVER,
-    NEXT_KNOWN,
-    NUM_KNOWN,
-    PES,
-    RAISED_FROM,
-    compiled,
-    inlined,
-)
+from hakaru.sim._conservative._state import NEVER, RAISED_FROM, compiled
 
 
 @compiled
@@ -34,47 +25,6 @@ def earliest(B, Q, n, pes, length):
             break
         at = first_with(B, Q, n, end, pes)
     return at
-
-
-# ---- what is known from those who looked before in this pass
-
-
-@inlined
-def forget_all(M):
-    M[PES, :] = NEVER
-
-
-@inlined
-def unclear(M, time):
-    """From a time on there may be room again."""
-    for x in range(NUM_KNOWN):
-        M[CLEAR, x] = min(M[CLEAR, x], time)
-
-
-@inlined
-def _clear_until(M, n, pes, length):
-    """Before which time nothing raised has room for a job, by what is known of those that need no more."""
-    clear = n[RAISED_FROM]
-    for x in range(NUM_KNOWN):
-        if M[PES, x] <= pes and M[LENGTH, x] <= length:
-            clear = max(clear, M[CLEAR, x])
-    return clear
-
-
-@inlined
-def _learn(M, n, pes, length, time):
-    """In place of what says less, else of what has been known for long."""
-    entry = -1
-    for x in range(NUM_KNOWN):
-        if M[PES, x] >= pes and M[LENGTH, x] >= length and M[CLEAR, x] <= time:
-            entry = x
-    if entry == -1:
-        entry = n[NEXT_KNOWN]
-        n[NEXT_KNOWN] = (entry + 1) % NUM_KNOWN
-    M[PES, entry], M[LENGTH, entry], M[CLEAR, entry] = pes, length, time
-
-
-# ---- where one who has a place could have a better one
 
 
 @compiled
@@ -95,7 +45,7 @@ def earlier(B, Q, M, n, pes, length, own, looked):
     There was nothing better then, so that only a stretch with a slice raised since can be: it must lie
     before its own place, from which on it has room anyway. -1: none.
     """
-    clear = _clear_until(M, n, pes, length)
+    clear = max(n[RAISED_FROM], clear_until(M, pes, length, -1))
     if clear >= own:
         return _next_to(B, Q, n, pes, own, looked)
     at = find(B, Q, n, clear)
@@ -107,7 +57,7 @@ def earlier(B, Q, M, n, pes, length, own, looked):
         first, at = run_before(B, Q, at, pes), first_without(B, Q, n, at, pes)
         since = time_of(B, Q, first)
         if at == -1 or time_of(B, Q, at) >= min(own, since + length):
-            _learn(M, n, pes, length, since)
+            learn(M, n, pes, length, -1, since)
             return first
-    _learn(M, n, pes, length, clear)
+    learn(M, n, pes, length, -1, clear)
     return -1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from hakaru.sim._conservative._known import clear_until, learn
 from hakaru.sim._conservative._profile import (
     find,
     first_raised,
     first_with,
     follower,
+    preceding,
     row_of,
     time_of,
 )
@@ -167,13 +169,34 @@ def earliest_on_nodes(J, N, A, B, Q, F, K, n, j):
 
 
 @compiled
-def earlier_on_nodes(J, N, A, B, Q, F, K, n, j, own, looked):
+def _since_when(J, A, B, Q, F, n, j, own):
+    """From when on the one node that job j holds has had room for it right before its place."""
+    at, x = find(B, Q, n, own), A[J[j].offset]
+    while at > 0:
+        before = preceding(B, at)
+        if F[row_of(B, Q, before), x] < J[j].pes:
+            break
+        at = before
+    return time_of(B, Q, at)
+
+
+@compiled
+def earlier_on_nodes(J, N, A, B, Q, F, K, M, n, j, own, looked):
     """An earlier one than the place it has; what it would use must have been raised since it last looked."""
-    at = first_raised(B, Q, n, find(B, Q, n, n[RAISED_FROM]), J[j].pes, looked)
-    if at == -1 or time_of(B, Q, at) >= own + J[j].estimate:
+    pes, length, is_single = J[j].pes, J[j].estimate, J[j].num_nodes == 1
+    at = first_raised(B, Q, n, find(B, Q, n, n[RAISED_FROM]), pes, looked)
+    if at == -1 or time_of(B, Q, at) >= own + length:
         return -1
-    since = time_of(B, Q, at) - J[j].estimate
+    since, before = time_of(B, Q, at) - length + 1, min(own, n[RAISED_UNTIL])
+    if is_single:
+        clear = clear_until(M, pes, length, J[j].model)
+        since = max(since, min(clear, _since_when(J, A, B, Q, F, n, j, own)))
+    if since >= before:
+        return -1
     at = find(B, Q, n, since)
-    if time_of(B, Q, at) <= since:
+    if time_of(B, Q, at) < since:
         at = follower(B, n, at)
-    return _search(J, N, A, B, Q, F, K, n, j, at, min(own, n[RAISED_UNTIL]), own)
+    at = _search(J, N, A, B, Q, F, K, n, j, at, before, own)
+    if is_single:
+        learn(M, n, pes, length, J[j].model, time_of(B, Q, at) if at != -1 else before)
+    return at

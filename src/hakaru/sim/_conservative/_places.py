@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hakaru.sim._conservative._flat import earlier, earliest, forget_all, unclear
+from hakaru.sim._conservative._flat import earlier, earliest
+from hakaru.sim._conservative._known import forget_all, unclear
 from hakaru.sim._conservative._line import push, step_out
 from hakaru.sim._conservative._nodes import earlier_on_nodes, earliest_on_nodes, takes
 from hakaru.sim._conservative._profile import (
@@ -26,6 +27,7 @@ from hakaru.sim._conservative._state import (
     END,
     FIRST,
     FREE,
+    HAS_MOVED,
     MASK,
     MOVED_FROM,
     MOVED_UNTIL,
@@ -238,6 +240,7 @@ def raise_between(n, since, until):
 @compiled
 def _find_gain(B, Q, N, n, looked):
     """From when on anybody behind could gain: something is free without a break up to what was raised."""
+    n[HAS_MOVED] = 0
     at = first_raised(B, Q, n, find(B, Q, n, n[RAISED_FROM]), 1, looked)
     if at == -1:
         n[NO_GAIN] = NEVER
@@ -252,11 +255,13 @@ def _move(J, N, A, B, Q, F, E, K, M, P, H, n, j, now):
     """To an earlier place, if what was raised since job j last looked makes one."""
     looked, old, until = stamp(n, j) - (1 << 32), P[j].start, P[j].until
     if len(N) > 1:
-        at = earlier_on_nodes(J, N, A, B, Q, F, K, n, j, old, looked)
+        at = earlier_on_nodes(J, N, A, B, Q, F, K, M, n, j, old, looked)
     else:
         at = earlier(B, Q, M, n, J[j].pes, J[j].estimate, old, looked)
     if at == -1:
+        n[NO_GAIN] = UNKNOWN if n[HAS_MOVED] else n[NO_GAIN]
         return
+    n[HAS_MOVED] = 1
     t = time_of(B, Q, at)
     _forget(B, Q, P, n, j)
     since = old
@@ -272,9 +277,8 @@ def _move(J, N, A, B, Q, F, E, K, M, P, H, n, j, now):
     unbind(B, Q, E, n, old)
     unbind(B, Q, E, n, until)
     raise_between(n, since, until)
-    unclear(M, since)
+    unclear(M, since, len(N) == 1)
     n[MOVED_FROM], n[MOVED_UNTIL] = min(n[MOVED_FROM], since), max(n[MOVED_UNTIL], until)
-    n[NO_GAIN] = UNKNOWN
 
 
 @compiled

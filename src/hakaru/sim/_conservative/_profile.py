@@ -62,6 +62,13 @@ def follower(B, n, at):
     return (k + 1) << BITS if k + 1 < n[NUM_BLOCKS] else -1
 
 
+@inlined
+def preceding(B, at):
+    """The slice in front of one that is not the first."""
+    k = (at >> BITS) - 1
+    return at - 1 if at & MASK else (k << BITS) + B[SIZE, k] - 1
+
+
 @compiled
 def find(B, Q, n, time):
     """The slice that contains a time; the first where it lies before all. Without branches to mispredict."""
@@ -203,8 +210,9 @@ def unbind(B, Q, E, n, time):
     if at == 0 or Q[B[SLOT, k], BOUNDS, i] > 0:
         return
     raised = max(Q[B[SLOT, k], RAISED, i], B[FLOOR, k])
-    before, last = (k, i - 1) if i > 0 else (k - 1, B[SIZE, k - 1] - 1)
-    slot = B[SLOT, before]
+    last = preceding(B, at)
+    before = last >> BITS
+    slot, last = B[SLOT, before], last & MASK
     Q[slot, RAISED, last] = max(Q[slot, RAISED, last], raised)
     B[LAST_RAISED, before] = max(B[LAST_RAISED, before], raised)
     remove(B, Q, E, n, at)

@@ -36,10 +36,12 @@ HEAP, SEQ, NUM_ARRIVED, NUM_CHANGED, REBUILD = range(12, 17)
 # The pass in which everybody looks for a better place; what was raised lies between these moments; and
 # what this pass itself raised, which those who looked before will see in the next.
 PASS, RAISED_FROM, RAISED_UNTIL, MOVED_FROM, MOVED_UNTIL = range(17, 22)
-# Nobody whose place is at this moment or before it can gain; NEVER: nobody at all, UNKNOWN: to be found.
-NO_GAIN = 22
+# Nobody whose place is at this moment or before it can gain; NEVER: nobody at all, UNKNOWN: to be found;
+# whether somebody has moved since it was.
+NO_GAIN, HAS_MOVED = 22, 28
 UNKNOWN = -1
-NUM_FREE, NUM_OPEN, CLOSED_BUSY, IS_FRAGMENTED, NEXT_KNOWN, NUM_SCALARS = range(23, 29)
+NUM_FREE, NUM_OPEN, CLOSED_BUSY, IS_FRAGMENTED, NEXT_KNOWN = range(23, 28)
+NUM_SCALARS = 29
 
 # Rows of B, an entry a block in order of time: where its slices lie in Q, how many they are, when the first
 # begins, what is to be added to all their free PEs; bounds of these with that; the pass up to which all were
@@ -55,9 +57,9 @@ MASK = BLOCK - 1
 # Rows of K: what a job needs of each node, since when that has been free, the least free while it would run,
 # what it holds itself, the nodes picked, and how many fit under each switch.
 NEED, THEN, EXTRA, OWN, PICK, NUM_FIT, NUM_K = range(7)
-# Rows of M, in a pool, of this pass: what needs as many PEs for as long fits into nothing raised that begins
-# before a time, unless its own place follows without a break.
-PES, LENGTH, CLEAR, NUM_M = range(4)
+# Rows of M: in this pass, what needs as many PEs for as long (of a model, -1: any) fits into nothing that was
+# raised before a time, or on nodes cannot begin before it, unless its own place follows without a break.
+PES, LENGTH, MODEL, CLEAR, NUM_M = range(5)
 NUM_KNOWN = 16
 
 PLACE = np.dtype(
