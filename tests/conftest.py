@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,10 @@ from hakaru.lake import Lake
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, TABLES
 from hakaru.settings import Engine
 from hakaru.sources import ingest
+
+# what the shell says of its terminal and of Hakaru must not change what a test sees
+for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "HAKARU_WORKSPACE"):
+    os.environ.pop(name, None)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -10,6 +10,9 @@ from typing import Any
 from tests.web._site import Running
 
 DRAWN = "[data-drawn], [data-failed]"
+SETTLED = (
+    "document.readyState === 'complete' && !document.querySelector('html.loading, .htmx-request')"
+)
 # the contrast of every text with the first opaque background behind it (WCAG 2's formula)
 CONTRAST = """() => {
     const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -63,11 +66,22 @@ class Tab:
 
     def until(self, test: Callable[[], Any], what: str) -> Any:
         """Wait by asking: the policy forbids the pages what the browser's own waiting would evaluate."""
-        for _ in range(300):
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             if found := test():
                 return found
             self.page.wait_for_timeout(50)
         raise AssertionError(f"in vain: {what} at {self.page.url}")
+
+    def arrive(self, part: str, what: str) -> None:
+        """Wait for an address and for what it leads to, which comes after it."""
+        self.until(lambda: part in self.page.url, what)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until a page that changes is whole: loaded, and everything that it asked for swapped in."""
+        self.page.wait_for_load_state("load")
+        self.until(lambda: self.page.evaluate(SETTLED), "the page to be whole")
 
     def drawn(self, id: str) -> Any:
         """The chart of an analysis, once it is drawn."""
@@ -81,7 +95,7 @@ class Tab:
         return int(self.page.locator("[data-count]").first.get_attribute("data-count"))
 
     def overflow(self) -> int:
-        self.page.wait_for_load_state("load")  # a page just come upon has no root element yet
+        self.settle()
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
     def _heard(self, message: Any) -> None:
@@ -97,6 +111,7 @@ class Tab:
 def tab(chromium: Any, server: Running, token: str | None = None, **options: Any) -> Iterator[Tab]:
     """A fresh context; with a token, signed in through the form. It ends only without complaints."""
     options.setdefault("viewport", {"width": 1280, "height": 900})
+    options.setdefault("locale", "en-US")  # in which a date is typed, whatever the machine's
     context = chromium.new_context(**options)
     try:
         found = Tab(context.new_page(), server.url)
@@ -105,6 +120,7 @@ def tab(chromium: Any, server: Running, token: str | None = None, **options: Any
             found.page.fill("input[name=token]", server.secrets[token])
             found.page.click("button:has-text('Sign in')")
             found.until(lambda: "/sign-in" not in found.page.url, "to be signed in")
+            found.settle()
         yield found
         time.sleep(0.05)
         assert not found.complaints, found.complaints

@@ -38,7 +38,7 @@ def test_a_click_on_a_bar_leads_to_its_jobs(page: Tab) -> None:
     names = chart.evaluate("e => echarts.getInstanceByDom(e).getOption().xAxis[0].data")
     x, y = chart.evaluate(PLACE, names.index("failed"))
     chart.click(position={"x": x, "y": y})
-    page.until(lambda: "/jobs?" in page.page.url, "the jobs behind the bar")
+    page.arrive("/jobs?", "the jobs behind the bar")
     query = parse_qs(urlsplit(page.page.url).query)
     assert query["cluster"] == ["c"] and query["until"] == ["2018-03-31"]
     assert query["state"] == ["failed"] and "where" not in query
@@ -71,7 +71,7 @@ def test_an_hour_leads_to_its_jobs(
     }"""
     x, y = chart.evaluate(place, where)
     chart.click(position={"x": x, "y": y + below})
-    page.until(lambda: "/jobs?" in page.page.url, "the jobs behind the hour")
+    page.arrive("/jobs?", "the jobs behind the hour")
     assert parse_qs(urlsplit(page.page.url).query)["where"] == [where]
     assert page.count() == num_jobs
 
@@ -81,14 +81,14 @@ def test_jobs_behind_a_card_are_those_that_it_counts(page: Tab) -> None:
     page.drawn("gpus-single-node")
     card = page.page.locator('article[data-analysis="gpus-single-node"]')
     card.locator("[data-behind]").click()
-    page.until(lambda: "/jobs?" in page.page.url, "the jobs")
+    page.arrive("/jobs?", "the jobs")
     assert page.count() == 18
 
 
 def test_hours_instead_of_jobs(page: Tab) -> None:
     page.open("/workload/queues?cluster=c")
     page.page.check("#w-hours", force=True)
-    page.until(lambda: "weight=gpu-hours" in page.page.url, "the address to tell the weight")
+    page.arrive("weight=gpu-hours", "the address to tell the weight")
     chart = page.drawn("queues")
     axis = "e => echarts.getInstanceByDom(e).getOption().yAxis[0].name"
     assert chart.evaluate(axis) == "GPU-hours"
@@ -97,10 +97,10 @@ def test_hours_instead_of_jobs(page: Tab) -> None:
 def test_grouped_and_with_parameters(page: Tab) -> None:
     page.open("/workload/walltime?cluster=c")
     page.page.select_option("#o-by", "queue")
-    page.until(lambda: "by=queue" in page.page.url, "the address to tell the group")
+    page.arrive("by=queue", "the address to tell the group")
     page.page.fill("#o-short_h", "0.6")
     page.page.press("#o-short_h", "Enter")
-    page.until(lambda: "param.short_h=0.6" in page.page.url, "the address to tell the parameter")
+    page.arrive("param.short_h=0.6", "the address to tell the parameter")
     assert "by=queue" in page.page.url
     assert "normal" in page.page.locator("main table").inner_text()
 
@@ -124,7 +124,7 @@ def test_a_brush_counts_the_jobs_in_its_ranges(chromium: Any, tmp_path: Path) ->
         page.until(link.count, "the count of the brushed jobs")
         assert link.inner_text() == "4 jobs lie in the brushed ranges"
         link.click()
-        page.until(lambda: "/jobs?" in page.page.url, "the brushed jobs")
+        page.arrive("/jobs?", "the brushed jobs")
         assert page.count() == 4
         assert "num_pes >=" in parse_qs(urlsplit(page.page.url).query)["where"][0]
 

@@ -15,7 +15,7 @@ def test_a_filter_is_in_the_address_and_the_address_gives_the_view(
     page.open("/jobs?cluster=c")
     everything = page.count()
     page.page.select_option("#f-queue", "short")
-    page.until(lambda: "queue=short" in page.page.url, "the address to tell the queue")
+    page.arrive("queue=short", "the address to tell the queue")
     page.until(lambda: page.page.locator(".chip:has-text('short')").count(), "the chip")
     assert page.count() == 18 < everything
     assert "queue=short" in page.page.locator("nav a:has-text('Workload')").get_attribute("href")
@@ -26,6 +26,7 @@ def test_a_filter_is_in_the_address_and_the_address_gives_the_view(
         assert other.page.input_value("#f-queue") == "short"
     page.page.click(".chip:has-text('short')")
     page.until(lambda: "queue" not in page.page.url, "the chip to take the filter away")
+    page.settle()
     assert page.count() == everything
     page.page.go_back()
     page.until(lambda: "queue=short" in page.page.url and page.count() == 18, "the way back")
@@ -38,11 +39,11 @@ def test_a_date_is_typed_and_stays(page: Tab) -> None:
     page.page.on("request", lambda request: asked.append(request.url))
     page.page.focus("#f-since")
     page.page.keyboard.type("02012018", delay=60)
-    page.until(lambda: "since=2018-02-01" in page.page.url, "the address to tell the date")
+    page.arrive("since=2018-02-01", "the address to tell the date")
     assert not [url for url in asked if "since=0" in url]
     for queue in ("short", "normal"):
         page.page.select_option("#f-queue", queue)
-        page.until(lambda queue=queue: f"queue={queue}" in page.page.url, "the queue")
+        page.arrive(f"queue={queue}", "the queue")
         assert "since=2018-02-01" in page.page.url
         assert page.page.input_value("#f-since") == "2018-02-01"
 
@@ -70,6 +71,7 @@ def test_a_form_works_without_scripts(chromium: Any, open_site: Running) -> None
         plain.open("/jobs?cluster=c")
         plain.page.select_option("#f-queue", "rare")
         plain.page.click(".apply")
+        plain.arrive("queue=rare", "the answer")
         query = parse_qs(urlsplit(plain.page.url).query)
         assert query == {"cluster": ["c"], "queue": ["rare"]}
         assert plain.count() == 1
@@ -78,7 +80,7 @@ def test_a_form_works_without_scripts(chromium: Any, open_site: Running) -> None
         assert "completed" in table and "failed" in table
         plain.open("/?cluster=c")
         plain.page.click("text=Read what stands out")
-        assert plain.page.locator(".findings li").count()
+        plain.until(plain.page.locator(".findings li").count, "what stands out")
 
 
 def test_another_cluster_that_lacks_the_queue_says_so(page: Tab) -> None:
@@ -87,11 +89,13 @@ def test_another_cluster_that_lacks_the_queue_says_so(page: Tab) -> None:
     page.page.select_option("#f-cluster", "tiny")
     notice = page.page.locator(".filters .notice")
     page.until(notice.count, "to be told")
+    page.settle()
     assert (
         notice.inner_text() == "tiny has no queue short: nothing is selected. Remove this filter."
     )
     notice.locator("a").click()
     page.until(lambda: "queue" not in page.page.url, "the filter to go")
+    page.settle()
     assert "cluster=tiny" in page.page.url and notice.count() == 0
 
 
@@ -103,7 +107,7 @@ def test_a_slow_answer_is_seen_to_be_on_its_way(page: Tab) -> None:
     page.until(lambda: held, "the request")
     assert page.page.locator("html.loading main[aria-busy=true]").count() == 1
     held[0].continue_()
-    page.until(lambda: "queue=short" in page.page.url, "the answer")
+    page.arrive("queue=short", "the answer")
     page.until(lambda: not page.page.locator("html.loading, [aria-busy]").count(), "the end of it")
 
 

@@ -15,22 +15,22 @@ from tests.web._site import running
 def test_jobs_are_sorted_paged_and_searched(page: Tab) -> None:
     page.open("/jobs?cluster=c&size=10")
     page.page.click("th a:has-text('Run')")
-    page.until(lambda: "sort=run_s" in page.page.url, "to be sorted")
+    page.arrive("sort=run_s", "to be sorted")
     assert page.page.locator("th[aria-sort]").get_attribute("aria-sort") == "descending"
     page.page.locator("a[rel=next]").first.click()
-    page.until(lambda: "page=2" in page.page.url, "the second page")
+    page.arrive("page=2", "the second page")
     assert "11–20 of 43" in page.page.locator(".pager").first.inner_text()
     page.page.keyboard.press("/")
     page.page.keyboard.type("train u3")
     page.page.keyboard.press("Enter")
-    page.until(lambda: "q=train" in page.page.url, "the search")
+    page.arrive("q=train", "the search")
     assert page.count() == 3 and "page=" not in page.page.url
 
 
 def test_a_job_in_the_sites_time_and_in_utc(page: Tab) -> None:
     page.open("/jobs?cluster=c&queue=rare")
     page.page.click("tbody a")
-    page.until(lambda: "/job?" in page.page.url, "the job")
+    page.arrive("/job?", "the job")
     time = page.page.locator("dd time").first
     assert time.get_attribute("title") == "2018-02-20 12:00:00 UTC"
     assert page.page.locator(".places svg").count() >= 4
@@ -58,7 +58,7 @@ def test_hostile_names_are_inert(chromium: Any, tmp_path: Path) -> None:
             assert page.page.locator("main img").count() == 0
         page.open("/people")
         page.page.click("tbody a")
-        page.until(lambda: "/jobs?" in page.page.url, "the jobs of that name")
+        page.arrive("/jobs?", "the jobs of that name")
         assert page.count() == 6
         listed = page.page.locator("tbody").inner_html()
         assert "&lt;script&gt;" in listed

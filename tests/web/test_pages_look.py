@@ -31,7 +31,7 @@ def test_every_page_fits_and_can_be_read(chromium: Any, open_site: Running, look
     with tab(chromium, open_site, **LOOKS[look]) as page:
         for path in PATHS:
             assert page.open(path).status == 200, path
-            page.page.wait_for_timeout(100)
+            page.page.wait_for_timeout(100)  # for what a script may still push aside
             assert page.overflow() <= 0, path
             assert page.page.evaluate(CONTRAST) == [], (look, path)
             assert page.page.locator("h1").count() == 1, path
@@ -46,7 +46,7 @@ def test_the_open_filters_and_the_form_fit_a_phone(chromium: Any, closed_site: R
         assert page.page.locator(".chip").count() == 7
         assert page.overflow() <= 0
         page.page.click("text=Sign out")
-        page.until(lambda: "/sign-in" in page.page.url, "the form")
+        page.arrive("/sign-in", "the form")
         assert page.overflow() <= 0 and page.page.evaluate(CONTRAST) == []
 
 
@@ -72,7 +72,7 @@ def test_keys_reach_everything_and_one_sees_where_they_are(
         assert page.page.evaluate("document.activeElement.className") == "skip"
         assert page.page.locator(".skip").bounding_box()["y"] >= 0
         page.page.keyboard.press("Enter")
-        assert page.page.evaluate("document.activeElement.id") == "main"
+        page.until(lambda: page.page.evaluate("document.activeElement.id") == "main", "the jump")
         page.open("/people?cluster=c")
         seen = []
         for _ in range(60):
@@ -126,7 +126,7 @@ def test_a_user_sees_nobody_else(chromium: Any, closed_site: Running) -> None:
     with tab(chromium, closed_site, "u1") as page:
         for path in (*PATHS, "/workload/job-shapes?cluster=c", "/people?cluster=c&kind=accounts"):
             page.open(path)
-            page.page.wait_for_timeout(150)
+            page.until(lambda: not page.page.locator(".chart[aria-busy]").count(), "the figures")
             html = page.page.content()
             assert not [name for name in others if f">{name}<" in html or f" {name} " in html], path
         page.open("/")  # of two people's cluster nothing, of the other all that many people share
@@ -160,10 +160,10 @@ def test_signing_in_and_out(chromium: Any, fresh_closed_site: Running) -> None:
         page.open("/people?kind=accounts")
         page.page.fill("input[name=token]", fresh_closed_site.secrets["operator"])
         page.page.click("button")
-        page.until(lambda: "/people?kind=accounts" in page.page.url, "what was asked for")
+        page.arrive("/people?kind=accounts", "what was asked for")
         assert "boss operator" in page.page.locator(".who").inner_text()
         page.page.click("text=Sign out")
-        page.until(lambda: "/sign-in" in page.page.url, "the form")
+        page.arrive("/sign-in", "the form")
         page.open("/jobs")
         assert "/sign-in" in page.page.url
 

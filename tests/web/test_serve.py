@@ -43,7 +43,7 @@ def test_it_says_where_it_is_and_ends_cleanly(tmp_path: Path) -> None:
     with serving("-w", str(tmp_path), "--access-log") as (process, url):
         assert httpx.get(f"{url}api/v1/jobs?user=ann", timeout=30).json()["num_rows"] == 1
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=20)
+        rest, errors = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in errors and rest == ""
     assert "GET /api/v1/jobs 200" in errors and "ann" not in errors
@@ -76,7 +76,7 @@ def test_an_empty_workspace_says_which_command_to_run(tmp_path: Path, begun_with
     with serving("-w", str(tmp_path)) as (process, url):
         assert "hakaru ingest" in httpx.get(f"{url}api/v1/lake", timeout=30).json()["hint"]
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=60)
     assert "holds no jobs yet. Begin with: hakaru ingest FILE" in errors
 
 

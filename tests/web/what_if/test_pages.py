@@ -110,8 +110,8 @@ def test_from_the_form_to_the_day_of_a_node(
         page.until(lambda: 'policy = "fcfs"' in written.input_value(), "the text of the form")
         assert "[machine]\nnodes = 1\nsize = 2\n" in written.input_value()
         browser.click("button:has-text('Run') >> nth=0")
-        page.until(lambda: "/what-if/" in browser.url, "the run")
-        page.until(lambda: browser.locator("progress").count() == 1, "how far it is")
+        page.arrive("/what-if/", "the run")
+        page.until(browser.locator("progress, tr[data-metric]").count, "how far it is, or the end")
         with server.client() as client:
             assert ended(client, browser.url.rsplit("/", 1)[1])["state"] == "done"
         metrics = browser.locator("tr[data-metric=mean_wait_s]")
@@ -122,10 +122,10 @@ def test_from_the_form_to_the_day_of_a_node(
             page.drawn(id)
         assert page.overflow() <= 0 and browser.evaluate(CONTRAST) == []
         browser.select_option("#n-variant", "1")
-        page.until(lambda: "variant=1" in browser.url, "the variant in the address")
+        page.arrive("variant=1", "the variant in the address")
         browser.fill("#n-day", "2018-01-05")
         browser.locator("#n-day").blur()
-        page.until(lambda: "day=2018-01-05" in browser.url, "the day in the address")
+        page.arrive("day=2018-01-05", "the day in the address")
         chart = page.drawn("nodes")
         assert "variant=1&day=2018-01-05" in chart.get_attribute("data-figure")
         notes = browser.locator("#nodes [data-notes]")
@@ -144,7 +144,8 @@ def test_another_cluster_has_another_machine(chromium: Any, open_site: Running) 
         hint = page.page.locator(".hint").first
         page.until(lambda: "size of tiny" in hint.inner_text(), "the other machine")
         assert page.page.input_value("#w-v1-nodes") == "7"
-        assert "nodes = 7" in page.page.locator("#w-text").input_value()
+        written = page.page.locator("#w-text")
+        page.until(lambda: "nodes = 7" in written.input_value(), "the text of the form")
         assert not page.page.locator(".as-toml[open]").count()
 
 
