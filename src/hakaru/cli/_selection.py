@@ -64,10 +64,7 @@ def filter_options(function: F) -> F:
         click.option(
             "--where", help="Condition on columns, e.g. \"num_gpus >= 8 AND queue = 'long'\"."
         ),
-        click.option("--since", metavar="DATE", help="Submitted on or after, in the site's zone."),
-        click.option(
-            "--until", metavar="DATE", help="Submitted on or before (a date) or before (a time)."
-        ),
+        period_options,
         click.option(
             "--min-run", type=float, metavar="SECONDS", help="Least run time; 0 for none."
         ),
@@ -82,6 +79,14 @@ def filter_options(function: F) -> F:
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def period_options(function: F) -> F:
+    """When they were submitted."""
+    until = "Submitted on or before (a date) or before (a time)."
+    since = "Submitted on or after, in the site's zone."
+    function = click.option("--until", metavar="DATE", help=until)(function)
+    return click.option("--since", metavar="DATE", help=since)(function)
 
 
 def selection_options(function: F) -> F:

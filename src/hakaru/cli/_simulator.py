@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from hakaru.cli._options import Data, _unpiped, group_logs
+from hakaru.cli._options import Data, _unpiped, data_options, group_logs
+from hakaru.cli._selection import cluster_option, filter_options
 from hakaru.errors import HakaruError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -104,6 +105,35 @@ def complete_policies(ctx: click.Context, param: click.Parameter, start: str) ->
     from hakaru.sim.policies import POLICIES
 
     return [CompletionItem(p.id, help=p.title) for p in POLICIES if p.id.startswith(start)]
+
+
+def replay_options(policy: str, limit: str) -> Callable[[F], F]:
+    """What verbs that replay a log share: whose, which jobs, on what, and by which rules.
+
+    `policy` and `limit` say what those are for; the rest means the same everywhere.
+    """
+
+    def decorate(function: F) -> F:
+        for option in (
+            machine_options,
+            filter_options,
+            cluster_option,
+            data_options,
+            click.option("--limit", "limits", multiple=True, metavar="LIMIT", help=limit),
+            click.option(
+                "--policy",
+                "policy_id",
+                default="easy",
+                show_default=True,
+                metavar="ID",
+                shell_complete=complete_policies,
+                help=policy,
+            ),
+        ):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 def load_kernel(policy: Policy) -> None:

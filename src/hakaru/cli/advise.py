@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import Data, data_options, open_lake
+from hakaru.cli._options import Data, open_lake
 from hakaru.cli._output import without_nan, writing
-from hakaru.cli._selection import check_clusters, cluster_option, filter_options, make_selection
+from hakaru.cli._selection import check_clusters, make_selection
 from hakaru.cli._simulator import (
     MachineOptions,
-    complete_policies,
     load_kernel,
     machine_of,
-    machine_options,
     one_cluster,
+    replay_options,
     site_of,
     workload_of,
 )
@@ -113,26 +112,10 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     metavar="PARTS",
     help="What may change: weights, limits, backfill.",
 )
-@click.option(
-    "--policy",
-    "policy_id",
-    default="easy",
-    show_default=True,
-    metavar="ID",
-    shell_complete=complete_policies,
-    help="What you have: the policy that advice must beat.",
+@replay_options(
+    policy="What you have: the policy that advice must beat.",
+    limit="A limit that you have, e.g. user:running-gpus=16 (see `hakaru simulate`).",
 )
-@click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="LIMIT",
-    help="A limit that you have, e.g. user:running-gpus=16 (see `hakaru simulate`).",
-)
-@data_options
-@cluster_option
-@filter_options
-@machine_options
 @click.option(
     "--trials",
     default=100,

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli._options import Data, data_options, open_lake
+from hakaru.cli._options import Data, open_lake
 from hakaru.cli._schedule import Told, format_of, schedule_lines, write_schedule
-from hakaru.cli._selection import check_clusters, cluster_option, filter_options, make_selection
+from hakaru.cli._selection import check_clusters, make_selection
 from hakaru.cli._simulator import (
     MachineOptions,
-    complete_policies,
     load_kernel,
     machine_of,
-    machine_options,
     one_cluster,
+    replay_options,
     site_of,
     workload_of,
 )
@@ -43,19 +42,10 @@ BY = ("queue", "size", "class", "month", "account", "user")
 
 
 @click.command(epilog=EPILOG)
-@click.option(
-    "--policy",
-    "policy_id",
-    default="easy",
-    show_default=True,
-    metavar="ID",
-    shell_complete=complete_policies,
-    help="The scheduling policy; `list` shows them.",
+@replay_options(
+    policy="The scheduling policy; `list` shows them.",
+    limit="SCOPE[=NAME]:WHAT=N[,queue=QUEUE][,hours=FROM-TO], e.g. user:running-gpus=16.",
 )
-@data_options
-@cluster_option
-@filter_options
-@machine_options
 @click.option(
     "--estimates",
     default="request",
@@ -75,13 +65,6 @@ BY = ("queue", "size", "class", "month", "account", "user")
     default="one-by-one",
     show_default=True,
     help="One pass of the scheduler after each event, or after all of a second.",
-)
-@click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="LIMIT",
-    help="SCOPE[=NAME]:WHAT=N[,queue=QUEUE][,hours=FROM-TO], e.g. user:running-gpus=16.",
 )
 @click.option(
     "--low-queue",

@@ -13,7 +13,12 @@ import click
 
 from hakaru.cli._options import Data, data_options, open_lake
 from hakaru.cli._output import writing
-from hakaru.cli._selection import check_clusters, cluster_option, make_selection
+from hakaru.cli._selection import (
+    check_clusters,
+    cluster_option,
+    make_selection,
+    period_options,
+)
 from hakaru.cli._simulator import load_kernel, one_cluster, site_of, workload_of
 from hakaru.cli._table import emit, page_width
 from hakaru.errors import HakaruError
@@ -37,8 +42,7 @@ ENDINGS = (".html", ".htm", ".json", ".md")
 @click.option("--example", is_flag=True, help="Print a scenario with every key, and end.")
 @data_options
 @cluster_option
-@click.option("--since", metavar="DATE", help="Only jobs submitted on or after.")
-@click.option("--until", metavar="DATE", help="Only jobs submitted on or before.")
+@period_options
 @click.option(
     "-o",
     "--output",
