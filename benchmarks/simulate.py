@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -223,10 +223,10 @@ def _growth(policy: str, most: int) -> bool:
     num = 10_000
     while num <= most:
         workload = synthetic(num)
-        begin = os.times()
+        begin = resource.getrusage(resource.RUSAGE_SELF)
         sim.simulate(workload, FLAT, sim.POLICIES.get(policy))
-        end = os.times()
-        user, system = end.user - begin.user, end.system - begin.system
+        end = resource.getrusage(resource.RUSAGE_SELF)
+        user, system = end.ru_utime - begin.ru_utime, end.ru_stime - begin.ru_stime
         each.append(user / num)
         print(
             f"  {num:12,} jobs {user:7.2f} s, {1 / each[-1]:12,.0f} a second; system {system:.2f} s"

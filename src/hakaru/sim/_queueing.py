@@ -353,7 +353,7 @@ def _enqueue(J, Q, B, Y, n, j):
     n[NUM_QUEUED] += 1
 
 
-@_compiled
+@_inlined
 def _admit(J, Q, B, Y, n, j):
     """Job j waits in the queue from now on."""
     J[j].stage, J[j].seq = QUEUED, n[NUM_PASSES]
@@ -593,10 +593,17 @@ def _key(J, U, P, E, W, n, j):
 
 
 @_compiled
-def _goes_before(J, U, P, E, W, n, a, b):
-    """Whether job a goes before job b, of any lanes."""
+def _ranks_before(J, U, P, E, W, n, a, b):
     first, second = _key(J, U, P, E, W, n, a), _key(J, U, P, E, W, n, b)
     return first < second or (first == second and a < b)
+
+
+@_inlined
+def _goes_before(J, U, P, E, W, n, a, b):
+    """Whether job a goes before job b, of any lanes."""
+    if n[ORDER] != MULTIFACTOR:
+        return _is_before(J, a, b)
+    return _ranks_before(J, U, P, E, W, n, a, b)
 
 
 @_inlined
@@ -968,8 +975,8 @@ def _free_for(J, N, n, j, is_live):
 
 
 @_compiled
-def _why(J, N, n, j, is_live):
-    """What stands in the way of a job that no limit holds."""
+def _why_not(J, N, n, j, is_live):
+    """What stands in the way of a job that no limit holds, though enough is free of all models."""
     if _free_for(J, N, n, j, is_live) < J[j].num_nodes * J[j].pes:
         return RESOURCES
     near = n[LOCALITY] == REQUIRED and J[j].num_nodes > 1
@@ -985,7 +992,14 @@ def _why(J, N, n, j, is_live):
     return FRAGMENTED
 
 
-@_compiled
+@_inlined
+def _why(J, N, n, j, is_live):
+    """What stands in the way of a job that no limit holds; most often there is too little."""
+    free = n[NUM_FREE] if is_live else n[NUM_SEEN]
+    return RESOURCES if free < J[j].num_nodes * J[j].pes else _why_not(J, N, n, j, is_live)
+
+
+@_inlined
 def _explain(J, N, Y, n, j, came):
     """Why job j waited, before which so many passes were; who was stopped keeps that as the reason."""
     if J[j].reason < PREEMPTED and came < n[NUM_PASSES]:
@@ -1003,12 +1017,10 @@ def _explain_all(J, N, Q, B, Y, n):
             b = B[b].next
 
 
-@_compiled
+@_inlined
 def _remember(J, N, Q, B, Y, L, V, C, n):
     """Keep what a pass left, by which those who begin in the next are told why they waited."""
     n[NUM_PASSES] += 1
-    if n[NUM_QUEUED] == 0:
-        return
     n[NUM_SEEN] = n[NUM_FREE]
     for x in range(len(N)):
         N[x].seen = _left(N, x, True)
@@ -1233,7 +1245,7 @@ def _is_lane_held(J, Y, L, V, C, n, lane):
     return len(L) > 0 and _is_held(J, L, V, C, n, Y[lane].job, False)
 
 
-@_compiled
+@_inlined
 def _open_lanes(J, Q, B, Y, U, L, V, C, P, E, W, n):
     """A pass begins: all lanes that no limit holds, each with its first job."""
     n[NUM_TURNS] = 0
@@ -1440,8 +1452,9 @@ def _add_time(J, N, T, n, passed):
     if n[NUM_QUEUED] > 0:
         T[IDLE_WAITING] += passed * n[NUM_FREE]
     if n[HEAD] >= 0:
-        free = _free_for(J, N, n, n[HEAD], True)
-        if free >= J[n[HEAD]].num_nodes * J[n[HEAD]].pes:
+        need = J[n[HEAD]].num_nodes * J[n[HEAD]].pes
+        free = _free_for(J, N, n, n[HEAD], True) if n[NUM_FREE] >= need else 0
+        if free >= need:
             T[FRAGMENT] += passed * free
 
 
@@ -1505,6 +1518,8 @@ def _play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, E, W, K, T, n):
         if _is_due(W, n, now):
             _count_usage(U, W, n, now)
             n[DIRTY] = 1
+        if n[NUM_QUEUED] == 0:
+            n[HEAD], n[DIRTY] = -1, 0
         while n[DIRTY]:
             _pass(J, N, A, Q, B, Y, R, H, U, L, V, C, P, E, W, K, T, n, now)
             if n[NUM_DOORS] > 0 and n[GATE_DIRTY]:  # who began is queued no longer
