@@ -271,7 +271,7 @@ def _digits(value: float, kind: str) -> str:
     size = abs(value)
     if kind == "share":
         return f"{size:.1f}"
-    if kind == "count" or size >= 100:
+    if kind == "count" or size >= 100 or not size:
         return f"{size:,.0f}"
     return f"{size:.3g}" if size >= 1 else f"{size:.3f}"  # what is left beyond is rounding
 
