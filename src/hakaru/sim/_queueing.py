@@ -1544,7 +1544,8 @@ def run(
     """Play the log; fills the jobs' start, end, reason and restarts. Gives the nodes they got, and totals."""
     num, num_running = len(jobs), int(min(len(jobs), nodes["size"].sum())) + 1
     rows, since, values, num_counters, doors = limits
-    num_lanes = int(jobs["lane"].max(initial=0)) + 1
+    # Columns of so wide a record are slow to read: only where they say anything.
+    num_lanes = int(jobs["lane"].max(initial=0)) + 1 if len(rows) or rules["order"] else 1
     num_doors = int(doors.max(initial=-1)) + 1
     # A block is made when half of one was filled; jobs that are put back fill blocks again.
     lost = changes["node"][changes["kind"] == DOWN]
@@ -1556,7 +1557,8 @@ def run(
     n[HEAD] = -1
     n[NUM_SPARE] = num_blocks
     n[NUM_OPEN] = n[NUM_FREE] = nodes["size"][nodes["open"] == 1].sum()
-    n[NUM_PEOPLE] = np.count_nonzero(np.bincount(jobs["user"][jobs["user"] >= 0]))
+    if rules["order"] == MULTIFACTOR:
+        n[NUM_PEOPLE] = np.count_nonzero(np.bincount(jobs["user"][jobs["user"] >= 0]))
     bounds = np.empty(num_blocks, _BOUNDS)
     bounds["spare"] = np.arange(num_blocks)
     lanes = np.zeros(num_lanes, _LANE)

@@ -216,7 +216,10 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
 
     jobs = np.zeros(len(workload), kernel.JOB)
     weighted = policy.weights is not None
-    jobs["lane"] = lanes_of(options.limits, workload, weighted)  # first, for it takes room to find
+    if options.limits or weighted:  # first, for it takes room to find
+        jobs["lane"] = lanes_of(options.limits, workload, weighted)
+    if weighted:
+        jobs["qos"] = _qos(workload, policy)
     pes, num_nodes = _shape(workload, machine)
     has_models = _has_models(machine)
     estimate = estimated(workload, options)
@@ -236,7 +239,6 @@ def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options
         "user": workload.user,
         "account": workload.account,
         "queue": workload.queue,
-        "qos": _qos(workload, policy),
     }
     for name, values in columns.items():
         jobs[name] = values
