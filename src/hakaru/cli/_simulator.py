@@ -138,15 +138,14 @@ def replay_options(policy: str, limit: str) -> Callable[[F], F]:
 
 def load_kernel(policy: Policy) -> None:
     """Import what plays the policy, which is compiled the first time; say so if it takes long."""
-    names = ["_queueing", *(["_conservative"] if policy.backfill == "conservative" else [])]
+    name = "_conservative" if policy.backfill == "conservative" else "_queueing"
     with saying(COMPILING):
-        for name in names:
-            try:
-                importlib.import_module(f"hakaru.sim.{name}")
-            except ModuleNotFoundError as error:
-                if error.name == "numba":
-                    raise MissingExtraError("numba, which runs the simulator,", "sim") from None
-                raise
+        try:
+            importlib.import_module(f"hakaru.sim.{name}")
+        except ModuleNotFoundError as error:
+            if error.name == "numba":
+                raise MissingExtraError("numba, which runs the simulator,", "sim") from None
+            raise
 
 
 @contextmanager

@@ -17,10 +17,12 @@ from typing import Any
 from hakaru.errors import MissingExtraError
 
 try:
-    from numba import int64, njit
+    from numba import float64, from_dtype, int32, int64, njit
     from numba.core.caching import FunctionCache
 except ImportError:
     raise MissingExtraError("numba", "sim") from None
+
+__all__ = ["compiler", "float64", "from_dtype", "int32", "int64"]
 
 HERE = Path(__file__).parent
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
+from hakaru.sim._records import LIMITS
 
 if TYPE_CHECKING:
     from hakaru.sim.workload import Workload
@@ -66,9 +67,7 @@ def _is_span(hours: tuple[int, ...]) -> bool:
 
 def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any, Any, Any, int]:
     """The kernel's rows, since when each set of values holds, the values, and how many are counted."""
-    from hakaru.sim import _queueing as kernel
-
-    rows = np.zeros(len(limits), kernel.LIMITS)
+    rows = np.zeros(len(limits), LIMITS)
     sizes = {"all": 1} | {name: len(workload.names[name]) for name in SCOPES[1:]}
     num_counters = 0
     for row, limit in zip(rows, limits, strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
+from hakaru.sim._records import CHANGES, JOB, NODE, POINTS, WEIGHTS
 from hakaru.sim.limits import Limit, doors_of, lanes_of, rows_of
 from hakaru.sim.machine import KINDS
 from hakaru.sim.schedule import Schedule
@@ -170,7 +171,7 @@ def _queue(workload: Workload, machine: Machine, policy: Policy, options: Option
         _limits(workload, options),
         _queues(workload, policy, options),
         np.array([*weights.qos.values()] if weights else [], float),
-        {name: getattr(weights, name, 1.0) for name in kernel.WEIGHTS},
+        {name: getattr(weights, name, 1.0) for name in WEIGHTS},
         len(workload.names["user"]),
     )
     return Schedule.of(workload, machine, policy.id, _dated(jobs, workload), got, totals)
@@ -212,9 +213,7 @@ def _limits(workload: Workload, options: Options) -> tuple[Any, Any, Any, int, A
 
 
 def _jobs(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Any:
-    from hakaru.sim import _queueing as kernel
-
-    jobs = np.zeros(len(workload), kernel.JOB)
+    jobs = np.zeros(len(workload), JOB)
     weighted = policy.weights is not None
     if options.limits or weighted:  # first, for it takes room to find
         jobs["lane"] = lanes_of(options.limits, workload, weighted)
@@ -255,9 +254,7 @@ def _keys(workload: Workload, policy: Policy, options: Options, estimate: Any) -
 
 
 def _nodes(machine: Machine, workload: Workload) -> Any:
-    from hakaru.sim import _queueing as kernel
-
-    nodes = np.zeros(machine.num_nodes, kernel.NODE)
+    nodes = np.zeros(machine.num_nodes, NODE)
     nodes["size"] = machine.sizes
     nodes["model"] = machine.codes(workload.names)
     nodes["switch"] = machine.switches
@@ -267,10 +264,8 @@ def _nodes(machine: Machine, workload: Workload) -> Any:
 
 
 def _changes(machine: Machine, first: int) -> Any:
-    from hakaru.sim import _queueing as kernel
-
     ordered = sorted(machine.changes, key=lambda change: change.time)
-    changes = np.zeros(len(ordered), kernel.CHANGES)
+    changes = np.zeros(len(ordered), CHANGES)
     changes["time"] = [change.time - first for change in ordered]
     changes["node"] = [change.node for change in ordered]
     changes["kind"] = [KINDS.index(change.kind) for change in ordered]
@@ -292,13 +287,11 @@ def _rules(machine: Machine, policy: Policy, options: Options) -> dict[str, int]
 
 
 def _queues(workload: Workload, policy: Policy, options: Options) -> Any:
-    from hakaru.sim import _queueing as kernel
-
     names = workload.names["queue"]
     unknown = [name for name in options.low_queues if name not in names]
     if unknown:
         raise HakaruError(f"low queue {unknown[0]!r}: no job has it; there are {', '.join(names)}")
-    queues = np.zeros(len(names), kernel.POINTS)
+    queues = np.zeros(len(names), POINTS)
     points = _points(workload, policy, "queue")
     queues["points"] = [points.get(name, 0.0) for name in names]
     queues["low"] = [name in options.low_queues for name in names]

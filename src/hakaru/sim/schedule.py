@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hakaru.sim._records import TOTALS
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -45,8 +47,6 @@ class Schedule:
     def of(
         cls, workload: Workload, machine: Machine, policy: str, jobs: Any, node: Any, totals: Any
     ) -> Schedule:
-        from hakaru.sim._queueing import TOTALS
-
         names = ("start", "end", "reason", "num_restarts", "num_nodes", "offset")
         arrays = {name: np.ascontiguousarray(jobs[name]) for name in names}
         sums = dict(zip(TOTALS, totals.tolist(), strict=True))

@@ -12,7 +12,8 @@ from hakaru.sim._conservative._profile import (
     run_before,
     time_of,
 )
-from hakaru.sim._conservative._state import NEVER, RAISED_FROM, compiled
+from hakaru.sim._conservative._state import RAISED_FROM, compiled
+from hakaru.sim._records import NEVER
 
 
 @compiled

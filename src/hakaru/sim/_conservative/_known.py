@@ -9,12 +9,12 @@ from hakaru.sim._conservative._state import (
     CLEAR,
     LENGTH,
     MODEL,
-    NEVER,
     NEXT_KNOWN,
     NUM_KNOWN,
     PES,
     inlined,
 )
+from hakaru.sim._records import NEVER
 
 
 @inlined

@@ -13,23 +13,20 @@ from hakaru.sim._conservative._profile import (
     time_of,
 )
 from hakaru.sim._conservative._state import (
-    ANYWHERE,
-    BEST_FIT,
     EXTRA,
     LOCALITY,
     NEED,
-    NEVER,
     NUM_FIT,
     OWN,
     PACKING,
     PICK,
     RAISED_FROM,
     RAISED_UNTIL,
-    REQUIRED,
     THEN,
     compiled,
     inlined,
 )
+from hakaru.sim._records import ANYWHERE, BEST_FIT, NEVER, REQUIRED
 
 
 @inlined

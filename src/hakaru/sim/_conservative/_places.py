@@ -20,7 +20,6 @@ from hakaru.sim._conservative._profile import (
 )
 from hakaru.sim._conservative._state import (
     BATCHED,
-    BEHIND,
     BITS,
     BOUNDS,
     DEPTH,
@@ -31,7 +30,6 @@ from hakaru.sim._conservative._state import (
     MASK,
     MOVED_FROM,
     MOVED_UNTIL,
-    NEVER,
     NO_GAIN,
     NUM_FREE,
     NUM_PLANNED,
@@ -43,7 +41,6 @@ from hakaru.sim._conservative._state import (
     RAISED_FROM,
     RAISED_UNTIL,
     REBUILD,
-    RESERVED,
     ROW,
     RUNNING,
     SEQ,
@@ -56,6 +53,7 @@ from hakaru.sim._conservative._state import (
     compiled,
     inlined,
 )
+from hakaru.sim._records import BEHIND, NEVER, RESERVED
 
 
 @inlined

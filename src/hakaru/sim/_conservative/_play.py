@@ -21,29 +21,20 @@ from hakaru.sim._conservative._profile import bind, follower, remove, split, tim
 from hakaru.sim._conservative._state import (
     ADDED,
     BATCHED,
-    BEHIND,
     BLOCK,
-    BUSY,
-    CAPACITY,
     CHANGE,
     CLOSED_BUSY,
     DONE,
     END,
     EVENT,
-    EVENTS,
     FIRST,
-    FRAGMENT,
     FREE,
     HALF,
     HEAP,
-    IDLE_WAITING,
     IS_FRAGMENTED,
     LAST,
     LEAST,
-    LOST,
     MOST,
-    NEVER,
-    NODE_LOST,
     NUM_ARRIVED,
     NUM_B,
     NUM_BLOCKS,
@@ -76,7 +67,20 @@ from hakaru.sim._conservative._state import (
     WHEN,
     compiled,
 )
-from hakaru.sim._queueing import DOWN, TOTALS, UP
+from hakaru.sim._records import (
+    BEHIND,
+    BUSY,
+    CAPACITY,
+    DOWN,
+    EVENTS,
+    FRAGMENT,
+    IDLE_WAITING,
+    LOST,
+    NEVER,
+    NODE_LOST,
+    TOTALS,
+    UP,
+)
 
 
 @compiled

@@ -19,7 +19,6 @@ from hakaru.sim._conservative._state import (
     LEAST,
     MASK,
     MOST,
-    NEVER,
     NUM_BLOCKS,
     NUM_Q,
     NUM_ROWS,
@@ -35,6 +34,7 @@ from hakaru.sim._conservative._state import (
     compiled,
     inlined,
 )
+from hakaru.sim._records import NEVER
 
 
 @inlined

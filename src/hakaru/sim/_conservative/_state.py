@@ -11,19 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import float64, from_dtype, int32, int64
 
-from hakaru.sim._compiling import compiler
-from hakaru.sim._queueing import CHANGES, JOB, NODE
+from hakaru.sim._compiling import compiler, float64, from_dtype, int32, int64
+from hakaru.sim._records import CHANGES, JOB, NODE
 
 # What happens at one moment happens in this order: a place that comes is taken before anything else moves.
 OVER, START, SUBMIT, END, CHANGE = 0, 1, 2, 3, 4
-NEVER = np.int64(2**60)
 
-BEST_FIT = 0
-ANYWHERE, REQUIRED = 0, 2
-CAPACITY, BUSY, IDLE_WAITING, FRAGMENT, LOST, EVENTS = range(6)
-BEHIND, RESERVED, NODE_LOST = 1, 4, 8
 UNSEEN, WAITING, PLANNED, RUNNING, DONE = range(5)
 
 RULES = ("packing", "whole_nodes", "locality", "batched", "depth")
