@@ -8,6 +8,7 @@ import pytest
 
 from hakaru import sim
 from hakaru.errors import HakaruError
+from hakaru.sim.limits import rows_of
 from tests.sim._jobs import play, starts, workload
 
 FOUR = sim.Machine.flat(4)
@@ -116,6 +117,16 @@ def test_limits_by_the_hour(
     assert starts(jobs, FOUR, "easy", limits=held, zone=zone) == expected
 
 
+def test_nothing_happens_at_an_hour_at_which_no_limit_changes() -> None:
+    jobs = workload((0, 10, 1))
+    all_day = sim.Limit("user", "running-jobs", 1, hours=(0, 24))
+    by_day = sim.Limit("user", "running-jobs", 1, hours=(9, 17))
+    assert len(rows_of([all_day], jobs, "UTC")[1]) == 1
+    _, since, values, _ = rows_of([all_day, by_day], jobs, "UTC")
+    assert (since[1:4] / 3600).tolist() == [9, 17, 33]
+    assert values[:4].tolist() == [[1, -1], [1, 1], [1, -1], [1, 1]]
+
+
 def test_limits_by_the_hour_hold_years_after_the_log() -> None:
     # Nobody begins by day (0 to 12). One job runs for 100 days; the next comes after it, at noon.
     held = [sim.Limit("all", "running-jobs", 0, hours=(0, 12))]
@@ -144,6 +155,8 @@ def test_what_follows_the_last_end_is_not_counted() -> None:
         {"value": -1},
         {"hours": (8, 25)},
         {"hours": (8, 8)},
+        {"hours": (24, 0)},
+        {"hours": (8, 12, 18)},
     ],
 )
 def test_a_limit_says_what_it_does_not_understand(wrong: dict[str, Any]) -> None:

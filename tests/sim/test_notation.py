@@ -93,6 +93,7 @@ def test_what_is_written_is_read_again(scope, what, value, queue, only, hours):
         ("user:running-gpus=16,hours=9", "hours are two from 0 to 24 that differ, found '9'"),
         ("user:running-gpus=16,hours=9-99", "hours are two from 0 to 24"),
         ("user:running-gpus=16,hours=9-9", "hours are two from 0 to 24"),
+        ("user:running-gpus=16,hours=24-0", "hours are two from 0 to 24"),
         ("user:running-gpus=16,night", "'night' is neither queue=QUEUE nor hours=FROM-TO"),
     ],
 )

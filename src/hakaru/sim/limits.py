@@ -52,17 +52,17 @@ class Limit:
                 f"the scope all is everybody together and takes no name, found {self.only!r}: "
                 "say user, account or queue"
             )
-        if self.hours and not (
-            all(0 <= hour <= 24 for hour in self.hours) and _is_span(self.hours)
-        ):
+        if self.hours and not is_span(self.hours):
             raise HakaruError(
                 f"hours are two from 0 to 24 that differ, found {self.hours}; without hours a limit "
                 "holds all day"
             )
 
 
-def _is_span(hours: tuple[int, ...]) -> bool:
-    return len(hours) == 2 and hours[0] != hours[1]
+def is_span(hours: Sequence[int]) -> bool:
+    """Whether they are a part of the day; from 24 to 0 is none, for both are midnight."""
+    inside = len(hours) == 2 and all(0 <= hour <= 24 for hour in hours)
+    return inside and hours[0] != hours[1] and tuple(hours) != (24, 0)
 
 
 def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any, Any, Any, int]:
@@ -84,7 +84,9 @@ def rows_of(limits: Sequence[Limit], workload: Workload, zone: str) -> tuple[Any
         [[_value(limit, moment, zone) for limit in limits] for moment in moments], np.int64
     )
     values = values.reshape(len(since), len(limits))
-    return rows, np.array(since, np.int64), values, num_counters
+    # Nothing happens at a bound where all stays as it was, such as midnight for hours from 0 to 24.
+    changes = np.append(True, (values[1:] != values[:-1]).any(axis=1))
+    return rows, np.array(since, np.int64)[changes], values[changes], num_counters
 
 
 def lanes_of(limits: Sequence[Limit], workload: Workload, weighted: bool = False) -> Any:

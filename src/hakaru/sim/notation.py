@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
-from hakaru.sim.limits import SCOPES, WHAT, Limit
+from hakaru.sim.limits import SCOPES, WHAT, Limit, is_span
 from hakaru.sim.machine import MOST_NODES, MOST_PES, Group, Machine, Outage
 from hakaru.sim.policies import Policy, Weights
 
@@ -228,7 +228,7 @@ def _more(text: str, parts: Sequence[str]) -> dict[str, Any]:
 def _hours(text: str, value: str) -> tuple[int, int]:
     found = HOURS.fullmatch(value)
     begin, end = (int(found[1]), int(found[2])) if found else (0, 0)
-    if max(begin, end) > 24 or begin == end:
+    if not is_span((begin, end)):
         raise HakaruError(
             f"limit {text!r}: hours are two from 0 to 24 that differ, found {value!r}; write hours=9-18, "
             "or hours=22-6 past midnight"

@@ -135,6 +135,10 @@ def test_all_problems_are_told_at_once() -> None:
             "limits[1].hours: expected two hours from 0 to 24 that differ",
         ),
         (
+            '[[variant]]\nlimits = [{scope="all", what="running-jobs", value=1, hours=[24, 0]}]',
+            "limits[1].hours: expected two hours from 0 to 24 that differ",
+        ),
+        (
             '[[variant]]\npolicy = "conservative"\nlimits = ["user:running-jobs=3"]',
             "the policy conservative knows no limits",
         ),

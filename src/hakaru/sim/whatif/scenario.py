@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from hakaru.sim.idle import IdleRule
-from hakaru.sim.limits import LARGEST, SCOPES, WHAT, Limit
+from hakaru.sim.limits import LARGEST, SCOPES, WHAT, Limit, is_span
 from hakaru.sim.notation import parse_limit
 from hakaru.sim.policies import POLICIES
 from hakaru.sim.queues import QueueRule
@@ -264,7 +264,7 @@ def _change(value: Any) -> int:
 
 def _hours(value: Any) -> tuple[int, int]:
     is_pair = isinstance(value, list) and len(value) == 2 and all(type(h) is int for h in value)
-    if not is_pair or not all(0 <= hour <= 24 for hour in value) or value[0] == value[1]:
+    if not is_pair or not is_span(value):
         raise ValueError(
             f"expected two hours from 0 to 24 that differ, such as [9, 18], found {value!r}"
         )
