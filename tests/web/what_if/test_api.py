@@ -216,11 +216,13 @@ def test_what_was_done_outlives_the_server(lake: Lake) -> None:
         assert second["outcome"] == first["outcome"]
     with running(create_app(lake, bounds=Bounds(kept=1))) as server, server.client() as client:
         assert [each["id"] for each in client.get(API).json()["runs"]] == [second["id"]]
-    assert not (kept / first["id"]).exists()
-    done = CliRunner().invoke(
-        main, ["lake", "forget", "-w", str(lake.workspace), "--cluster", "c", "--yes"]
-    )
-    assert "and 1 what-if run" in done.output
+        assert not (kept / first["id"]).exists()
+        done = CliRunner().invoke(
+            main, ["lake", "forget", "-w", str(lake.workspace), "--cluster", "c", "--yes"]
+        )
+        assert "and 1 what-if run" in done.output
+        assert client.get(API).json()["runs"] == []
+        assert client.get(f"{API}/{second['id']}").status_code == 404
     assert not (kept / second["id"]).exists()
 
 

@@ -96,6 +96,7 @@ class Runs:
 
     def find(self, id: str) -> Run:
         with self._lock:
+            self._drop_removed()
             run = self._runs.get(id)
         if run is None:
             raise Unknown(
@@ -118,6 +119,7 @@ class Runs:
 
     def all(self) -> list[Run]:
         with self._lock:
+            self._drop_removed()
             return list(reversed(self._runs.values()))
 
     def num_ahead(self, run: Run) -> int:
@@ -247,6 +249,12 @@ class Runs:
             del self._runs[run.id]
             if run.folder is not None:
                 shutil.rmtree(run.folder, ignore_errors=True)
+
+    def _drop_removed(self) -> None:
+        """What was removed from the workspace meanwhile, with its cluster, is shown no longer."""
+        for run in [run for run in self._runs.values() if run.state == "done"]:
+            if run.folder is not None and not run.folder.exists():
+                del self._runs[run.id]
 
     def _new_folder(self, run: Run) -> Path:
         if self._root is None:
