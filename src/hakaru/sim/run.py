@@ -127,10 +127,11 @@ def _fits(workload: Workload, machine: Machine, areas: Any) -> Any:
 
 def _are_enough(workload: Workload, machine: Machine, areas: Any, pes: Any, num_nodes: Any) -> Any:
     models = machine.codes(workload.names)
+    asked_for = np.unique(workload.model) if _has_models(machine) else [-1]
     fits = np.zeros(len(workload), bool)
-    for model in np.unique(np.append(workload.model, -1)):
-        asked = workload.model == model
-        usable = (models == model) | (model < 0 or not _has_models(machine))
+    for model in asked_for:
+        asked = workload.model == model if _has_models(machine) else slice(None)
+        usable = (models == model) | (model < 0)
         for area in np.unique(areas):
             mine = np.sort(machine.sizes[usable & (areas == area)])
             enough = len(mine) - np.searchsorted(mine, pes[asked])
@@ -174,7 +175,7 @@ def _queue(workload: Workload, machine: Machine, policy: Policy, options: Option
         {name: getattr(weights, name, 1.0) for name in WEIGHTS},
         len(workload.names["user"]),
     )
-    return Schedule.of(workload, machine, policy.id, _dated(jobs, workload), got, totals)
+    return Schedule.of(workload, machine, policy.id, jobs, got, totals)
 
 
 def _plan(workload: Workload, machine: Machine, policy: Policy, options: Options) -> Schedule:
@@ -196,14 +197,7 @@ def _plan(workload: Workload, machine: Machine, policy: Policy, options: Options
     got, totals = kernel.run(
         jobs, _nodes(machine, workload), _changes(machine, _first(workload)), rules
     )
-    return Schedule.of(workload, machine, policy.id, _dated(jobs, workload), got, totals)
-
-
-def _dated(jobs: Any, workload: Workload) -> Any:
-    """The kernels count from the first submission; a job that never began has -1 as before."""
-    for name in ("start", "end"):
-        jobs[name] = np.where(jobs[name] < 0, jobs[name], jobs[name] + _first(workload))
-    return jobs
+    return Schedule.of(workload, machine, policy.id, jobs, got, totals)
 
 
 def _limits(workload: Workload, options: Options) -> tuple[Any, Any, Any, int, Any]:

@@ -49,6 +49,10 @@ class Schedule:
     ) -> Schedule:
         names = ("start", "end", "reason", "num_restarts", "num_nodes", "offset")
         arrays = {name: np.ascontiguousarray(jobs[name]) for name in names}
+        # The kernels count from the first submission; a job that never began has -1.
+        first = int(workload.submit[0]) if len(workload) else 0
+        for times in (arrays["start"], arrays["end"]):
+            np.add(times, first, out=times, where=times >= 0)
         sums = dict(zip(TOTALS, totals.tolist(), strict=True))
         return cls(workload, machine, policy, **arrays, node=node, totals=sums)
 
