@@ -243,6 +243,50 @@ def test_variants_of_named_nodes() -> None:
     assert fewer.machine.changes == (Change(BEGIN + 9, 0, "drain"),)
 
 
+def test_nodes_that_are_taken_away_or_fail_are_nodes_that_are_there() -> None:
+    """Two nodes are replaced by two others, whose names come later, before the log begins."""
+    from hakaru.sim.whatif import read
+    from hakaru.sim.whatif.variants import prepare
+
+    old, new = ((node(name, 0, 50) for name in "ab"), (node(name, 50) for name in "cd"))
+    site = Site("c", inventory=Inventory([*old, *new]))
+    text = """
+        [[variant]]
+        nodes = -1
+        [[variant]]
+        failures = [{ at = 2018-01-01T00:02:00, nodes = 1, hours = 1 }]
+    """
+    jobs = workload(*((BEGIN + 100, 50, 2) for _ in range(2)))
+    runs = prepare(read(text), jobs, site)
+    assert [run.machine.names for run in runs] == [tuple("abcd"), tuple("abd"), tuple("abcd")]
+    assert runs[1].notes == ("1 node removed (c): 3 instead of 4",)
+    starts = [sim.simulate(jobs, run.machine, sim.POLICIES.get("easy")).start for run in runs]
+    assert [(start - BEGIN).tolist() for start in starts] == [[100, 100], [100, 150], [150, 100]]
+
+
+def test_a_node_that_was_rebuilt_is_taken_away_as_one() -> None:
+    machine, _ = built(node("a", 0, 100), node("a", 100, num_gpus=8), node("b", 0))
+    fewer = machine.without(["a"])
+    assert (fewer.groups, fewer.names, fewer.changes) == ((Group(1, 2),), ("b",), ())
+    fewer = machine.without(["b"])
+    assert (fewer.groups, fewer.names) == ((Group(1, 2), Group(1, 8)), ("a", "a"))
+    assert (fewer.closed, changes(fewer)) == ((1,), [(100, 0, "drain"), (100, 1, "up")])
+
+
+def test_how_long_nodes_are_up() -> None:
+    machine, _ = built(
+        node("a", 0),
+        node("b", 50, 200),
+        node("c", 0, 100),
+        node("c", 100, 150, state="down"),
+        node("c", 150),
+    )
+    assert machine.seconds_up(BEGIN, BEGIN + 300).tolist() == [300, 150, 250]
+    assert machine.seconds_up(BEGIN + 60, BEGIN + 120).tolist() == [60, 60, 40]
+    assert machine.seconds_up(BEGIN + 120, BEGIN + 121).tolist() == [1, 1, 0]
+    assert machine.seconds_up(BEGIN + 400, BEGIN + 401).tolist() == [1, 0, 1]
+
+
 def test_the_synthetic_cluster_runs_on_its_own_nodes(tmp_path: Path) -> None:
     where = ["-w", str(tmp_path / "w")]
     done = CliRunner().invoke(main, ["synth", "--jobs", "300", "--samples-days", "0", *where])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -151,6 +151,39 @@ class Machine:
             changes = [change for change in changes if change.node != node]
             changes += _merged(planned, own, KINDS[int(node in self.closed)])
         return replace(self, changes=tuple(sorted(changes, key=lambda change: change.time)))
+
+    def without(self, names: Collection[str]) -> Machine:
+        """Without the nodes of these names, as `node_names` has them."""
+        kept = [node for node, name in enumerate(self.node_names) if name not in names]
+        place = {node: number for number, node in enumerate(kept)}
+        groups = np.repeat(np.arange(len(self.groups)), [group.count for group in self.groups])
+        counts = np.bincount(groups[kept], minlength=len(self.groups)).tolist()
+        return replace(
+            self,
+            groups=tuple(
+                replace(group, count=count)
+                for group, count in zip(self.groups, counts, strict=True)
+                if count
+            ),
+            changes=tuple(
+                replace(each, node=place[each.node]) for each in self.changes if each.node in place
+            ),
+            closed=tuple(place[node] for node in self.closed if node in place),
+            names=tuple(self.names[node] for node in kept) if self.names else (),
+        )
+
+    def seconds_up(self, begin: int, end: int) -> Any:
+        """For how long of a span each node takes jobs."""
+        is_up = np.ones(self.num_nodes, bool)
+        is_up[list(self.closed)] = False
+        # one that is up has what is left of the span, which it gives back when it goes
+        seconds = np.where(is_up, end - begin, 0)
+        for change in sorted(self.changes, key=lambda change: change.time):
+            if is_up[change.node] != (change.kind == "up"):
+                left = end - min(max(change.time, begin), end)
+                seconds[change.node] += left if change.kind == "up" else -left
+                is_up[change.node] = change.kind == "up"
+        return seconds
 
     @property
     def num_nodes(self) -> int:

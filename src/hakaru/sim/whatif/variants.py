@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from hakaru.errors import HakaruError
+from hakaru.registry import listed
 from hakaru.sim.idle import end_idle
-from hakaru.sim.machine import Group, Machine, Outage
+from hakaru.sim.machine import Machine, Outage
 from hakaru.sim.notation import NAMED
 from hakaru.sim.people import fair_share_note
 from hakaru.sim.policies import POLICIES, Policy
@@ -26,6 +27,7 @@ from hakaru.sim.workload import Workload, estimates_of
 if TYPE_CHECKING:
     from hakaru.sim.limits import Limit
 
+MOST_NAMED = 4  # nodes of which a note tells the names
 ORIGIN = "origin"  # a column of the table: which job of the log it is, of copies too
 
 
@@ -166,7 +168,7 @@ def _machine(
     if plan.nodes:
         # a pool that was asked for has no nodes; one that stands for nodes knows how large they are
         size = None if said.processors else site.size
-        machine, note = _resized(machine, plan.nodes, size)
+        machine, note = _resized(machine, plan.nodes, size, workload)
         notes.append(note)
     if plan.failures:
         machine, note = _failing(machine, plan.failures, site.cluster.zone)
@@ -202,26 +204,46 @@ def _built(said: MachineSpec, site: Site, workload: Workload) -> Taken:
         raise HakaruError(f"{error}; or in the scenario: [machine] nodes = …, size = …") from None
 
 
-def _resized(machine: Machine, change: int, size: int | None) -> tuple[Machine, str]:
-    """Nodes like the last ones at the end, from the beginning on; or without the first ones.
-
-    The last of a machine that grew over time are those that came late, so the first are taken away.
-    """
-    word = "added" if change > 0 else "removed"
+def _resized(
+    machine: Machine, change: int, size: int | None, workload: Workload
+) -> tuple[Machine, str]:
+    """Nodes like the last ones at the end, from the beginning on; or without some."""
+    word, names = "added" if change > 0 else "removed", ""
+    number = "1 node" if abs(change) == 1 else f"{abs(change)} nodes"
     if machine.is_flat:
         pool = _resized_pool(machine, change, size)
-        told = f"{abs(change)} nodes of {size} {word}: {pool.num_pes} instead of {machine.num_pes}"
+        told = f"{number} of {size} {word}: {pool.num_pes} instead of {machine.num_pes}"
         return pool, told
-    *others, last = machine.groups
     if change > 0:
-        more = tuple(f"added-{number}" for number in range(1, change + 1))
-        names = (*machine.names, *more) if machine.names else ()
-        groups = (*others, replace(last, count=last.count + change))
-        resized = replace(machine, groups=groups, names=names)
+        resized = _with_more(machine, change)
     else:
-        resized = _without_first(machine, -change)
-    told = f"{abs(change)} nodes {word}: {resized.num_nodes} instead of {machine.num_nodes}"
+        gone = _longest_there(machine, -change, workload)
+        resized = machine.without(gone)
+        names = f" ({listed(gone, MOST_NAMED)})" if machine.names else ""
+    told = f"{number} {word}{names}: {resized.num_nodes} instead of {machine.num_nodes}"
     return resized, told
+
+
+def _with_more(machine: Machine, number: int) -> Machine:
+    *others, last = machine.groups
+    more = tuple(f"added-{each}" for each in range(1, number + 1))
+    groups = (*others, replace(last, count=last.count + number))
+    return replace(machine, groups=groups, names=(*machine.names, *more) if machine.names else ())
+
+
+def _longest_there(machine: Machine, number: int, workload: Workload) -> list[str]:
+    """So many nodes, those that take jobs for most of the log: without one that had left, or is still to
+    come, nothing would change. Of equals the first; one that was rebuilt is one node."""
+    seconds: dict[str, int] = {}
+    times = machine.seconds_up(int(workload.submit.min()), int(workload.submit.max()) + 1)
+    for name, time in zip(machine.node_names, times.tolist(), strict=True):
+        seconds[name] = seconds.get(name, 0) + time
+    if number >= len(seconds):
+        raise HakaruError(
+            f"nodes = {-number} takes {number:,} of {len(seconds):,} nodes away: leave at least one, "
+            f"e.g. nodes = -{max(len(seconds) // 4, 1)}"
+        )
+    return sorted(seconds, key=lambda name: -seconds[name])[:number]
 
 
 def _resized_pool(machine: Machine, change: int, size: int | None) -> Machine:
@@ -237,35 +259,8 @@ def _resized_pool(machine: Machine, change: int, size: int | None) -> Machine:
     return Machine.flat(processors)
 
 
-def _without_first(machine: Machine, lost: int) -> Machine:
-    if lost >= machine.num_nodes:
-        raise HakaruError(
-            f"nodes = {-lost} takes {lost:,} of {machine.num_nodes:,} nodes away: leave at least one, "
-            f"e.g. nodes = -{max(machine.num_nodes // 4, 1)}"
-        )
-    return replace(
-        machine,
-        groups=tuple(_fewer(machine.groups, lost)),
-        changes=tuple(
-            replace(each, node=each.node - lost) for each in machine.changes if each.node >= lost
-        ),
-        closed=tuple(node - lost for node in machine.closed if node >= lost),
-        names=machine.names[lost:],
-    )
-
-
-def _fewer(groups: tuple[Group, ...], lost: int) -> list[Group]:
-    kept = []
-    for group in groups:
-        gone = min(lost, group.count)
-        lost -= gone
-        if group.count > gone:
-            kept.append(replace(group, count=group.count - gone))
-    return kept
-
-
 def _failing(machine: Machine, failures: tuple[Failure, ...], zone: str) -> tuple[Machine, str]:
-    """The first nodes fail; they are up again after so many hours."""
+    """The first nodes that are up then fail; they are up again after so many hours."""
     made = []
     for failure in failures:
         if failure.nodes > machine.num_nodes:
@@ -276,13 +271,13 @@ def _failing(machine: Machine, failures: tuple[Failure, ...], zone: str) -> tupl
         begin = int(at.timestamp())
         end = begin + round(failure.hours * 3600)
         kind: Any = failure.kind
-        made += [Outage(node, begin, end, kind) for node in range(failure.nodes)]
-    listed = [
+        order = np.argsort(-machine.seconds_up(begin, begin + 1), kind="stable")
+        made += [Outage(node, begin, end, kind) for node in order[: failure.nodes].tolist()]
+    lines = [
         f"{each.nodes} nodes {each.kind} from {each.at:%Y-%m-%d %H:%M} for {each.hours:g} h"
         for each in failures
     ]
-    note = "; ".join(listed)
-    return machine.with_outages(made), note
+    return machine.with_outages(made), "; ".join(lines)
 
 
 def _numbered(workload: Workload) -> Workload:
