@@ -69,7 +69,7 @@ def test_the_table_and_the_sentences(busy: Lake, scenario: Path) -> None:
         in told
     )
     assert "records a mean wait of 0 s and the baseline gives 9.5 h" in told
-    assert "1 nodes added: 2 instead of 1" in told
+    assert "1 node added: 2 instead of 1" in told
 
 
 def test_json_is_the_outcome(busy: Lake, scenario: Path, tmp_path: Path) -> None:
