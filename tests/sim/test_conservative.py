@@ -131,6 +131,10 @@ def test_a_node_that_goes_and_comes() -> None:
     assert schedule.start.tolist() == [0, 10, 15]
     assert schedule.num_restarts.tolist() == [0, 1, 0]
     assert schedule.totals["lost_s"] == 8
+    late = Machine(groups, changes=(Change(1000, 1, "drain"),))
+    assert (
+        play(rows, late).totals["capacity_s"] == 20 * 4
+    )  # what comes after the last end is not counted
     gone = Machine(groups, changes=(Change(5, 0, "down"), Change(5, 1, "down")))
     assert starts(rows, gone) == [-1, -1, -1]
 

@@ -136,6 +136,11 @@ def test_what_is_free_of_another_model_is_not_fragmented() -> None:
     assert got.start.tolist() == [0, 0, 10]
     assert got.table()["why_waited"].to_pylist() == ["none", "none", "fragmentation"]
     assert got.totals["fragmented_s"] == 9 * 5
+    for policy in ("conservative", "conservative-depth"):
+        got = play([(0, 10, 4, a), (0, 10, 4, a), (1, 5, 4, a)], machine, policy)
+        assert got.totals["fragmented_s"] == 0
+        got = play([(0, 10, 2, a), (0, 10, 1, a), (1, 5, 4, a)], machine, policy)
+        assert got.totals["fragmented_s"] == 9 * 5
 
 
 def test_what_others_took_since_is_not_fragmented() -> None:

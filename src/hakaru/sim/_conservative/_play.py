@@ -31,7 +31,6 @@ from hakaru.sim._conservative._state import (
     FREE,
     HALF,
     HEAP,
-    IS_FRAGMENTED,
     LAST,
     LEAST,
     MOST,
@@ -55,6 +54,7 @@ from hakaru.sim._conservative._state import (
     RAISED_UNTIL,
     REBUILD,
     RULES,
+    SCATTERED,
     SINCE,
     SIZE,
     SLOT,
@@ -81,6 +81,7 @@ from hakaru.sim._records import (
     TOTALS,
     UP,
 )
+from hakaru.sim._totals import NUM_TOTALS, go_back, keep
 
 
 @compiled
@@ -127,6 +128,7 @@ def _arrive(J, P, n, j):
 def _put_back(J, N, A, B, Q, F, E, P, T, n, j, now):
     """A job that was lost with its node waits again; what it has done is lost too."""
     _give_back(J, N, A, B, Q, F, E, P, n, j, now)
+    keep(T)
     T[LOST] += (now - J[j].start) * J[j].total
     J[j].num_restarts += 1
     J[j].stage, J[j].reason, J[j].seq, J[j].start, P[j].start = WAITING, NODE_LOST, -1, -1, -1
@@ -155,18 +157,18 @@ def _change(J, N, A, B, Q, F, E, P, H, T, n, node, kind, now):
 
 
 @compiled
-def _look_for_holes(J, N, n):
-    """Whether the first in the line waits although as much as it needs is free, but scattered."""
+def _scattered(J, N, n):
+    """PEs that the first in the line could use, if it waits although they are enough: they are scattered."""
     j = n[FIRST]
-    n[IS_FRAGMENTED] = 0
     if j == -1 or len(N) == 1 or n[NUM_FREE] < J[j].num_nodes * J[j].pes:
-        return
-    num = 0
+        return 0
+    free = num = 0
     for x in range(len(N)):
-        fits_model = J[j].model < 0 or N[x].model == J[j].model
-        need = max(takes(J, N, j, x), J[j].pes)
-        num += N[x].open and fits_model and N[x].free >= need
-    n[IS_FRAGMENTED] = num < J[j].num_nodes
+        if N[x].open and (J[j].model < 0 or N[x].model == J[j].model):
+            free += N[x].free
+            num += N[x].free >= max(takes(J, N, j, x), J[j].pes)
+    is_enough = free >= J[j].num_nodes * J[j].pes
+    return free if is_enough and num < J[j].num_nodes else 0
 
 
 @compiled
@@ -175,8 +177,7 @@ def _add_time(T, n, passed):
     T[BUSY] += passed * (n[NUM_OPEN] - n[NUM_FREE] + n[CLOSED_BUSY])
     if n[FIRST] != -1:
         T[IDLE_WAITING] += passed * n[NUM_FREE]
-    if n[IS_FRAGMENTED]:
-        T[FRAGMENT] += passed * n[NUM_FREE]
+    T[FRAGMENT] += passed * n[SCATTERED]
 
 
 @compiled
@@ -213,6 +214,7 @@ def _happen(J, N, A, X, B, Q, F, E, K, P, H, T, n, rank, now):
         elif is_current:
             _give_back(J, N, A, B, Q, F, E, P, n, j, now)
             J[j].stage, J[j].end = DONE, now
+            keep(T)
             return True
     return False
 
@@ -241,8 +243,9 @@ def play(J, N, A, X, B, Q, F, E, K, M, P, H, T, n):
         else:
             fill(J, N, A, B, Q, F, E, K, P, H, n, now)
         has_ended = False
-        _look_for_holes(J, N, n)
+        n[SCATTERED] = _scattered(J, N, n)
         at = _next_event(J, X, B, Q, H, n)
+    go_back(T)
 
 
 def run(jobs: Any, nodes: Any, changes: Any, rules: dict[str, int]) -> tuple[Any, Any]:
@@ -257,7 +260,7 @@ def run(jobs: Any, nodes: Any, changes: Any, rules: dict[str, int]) -> tuple[Any
     nodes["free"] = nodes["size"]
     jobs["whole"] = rules["whole_nodes"] * (jobs["num_nodes"] > 1)
     got = np.full(0 if is_flat else int(jobs["num_nodes"].sum()), -1, np.int32)
-    totals = np.zeros(len(TOTALS))
+    totals = np.zeros(NUM_TOTALS)
     # Places that come are taken before those who leave them are seen; those lost with a node linger.
     num_lost = int(nodes["size"][changes["node"]].sum())
     events = np.empty(4 * min(num, num_pes) + 2 * num_lost + 4, EVENT)
@@ -267,7 +270,7 @@ def run(jobs: Any, nodes: Any, changes: Any, rules: dict[str, int]) -> tuple[Any
         np.empty(num, PLACE), events, totals, n,
     )  # fmt: skip
     jobs["start"][jobs["stage"] != DONE] = -1
-    return got, totals
+    return got, totals[: len(TOTALS)]
 
 
 def _profile(sizes: Any, num_slices: int, n: Any) -> tuple[Any, Any, Any, Any]:

@@ -34,7 +34,7 @@ PASS, RAISED_FROM, RAISED_UNTIL, MOVED_FROM, MOVED_UNTIL = range(17, 22)
 # whether somebody has moved since it was.
 NO_GAIN, HAS_MOVED = 22, 28
 UNKNOWN = -1
-NUM_FREE, NUM_OPEN, CLOSED_BUSY, IS_FRAGMENTED, NEXT_KNOWN = range(23, 28)
+NUM_FREE, NUM_OPEN, CLOSED_BUSY, SCATTERED, NEXT_KNOWN = range(23, 28)
 NUM_SCALARS = 29
 
 # Rows of B, an entry a block in order of time: where its slices lie in Q, how many they are, when the first

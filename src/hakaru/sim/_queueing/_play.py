@@ -15,7 +15,7 @@ from hakaru.sim._queueing._nodes import is_on
 from hakaru.sim._queueing._pass import go_through
 from hakaru.sim._queueing._priorities import count_usage, goes_before, is_due
 from hakaru.sim._queueing._reasons import explain_all, free_for, why
-from hakaru.sim._queueing._running import finish, keep_integrals, put_back, release
+from hakaru.sim._queueing._running import finish, put_back, release
 from hakaru.sim._queueing._state import (
     BACKFILL,
     BATCHED,
@@ -44,7 +44,6 @@ from hakaru.sim._queueing._state import (
     NUM_CHANGED,
     NUM_DOORS,
     NUM_FREE,
-    NUM_INTEGRALS,
     NUM_OPEN,
     NUM_PEOPLE,
     NUM_QUEUED,
@@ -57,7 +56,6 @@ from hakaru.sim._queueing._state import (
     RULES,
     RUNNING,
     SUBMIT,
-    UNTIL_END,
     compiled,
     inlined,
 )
@@ -76,6 +74,7 @@ from hakaru.sim._records import (
     UP,
     WEIGHTS,
 )
+from hakaru.sim._totals import NUM_TOTALS, go_back, keep
 
 
 @inlined
@@ -190,7 +189,7 @@ def _happen(J, N, A, X, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, T, n, rank, no
             _over(J, R, n, j)
         else:
             finish(J, N, A, R, U, L, C, W, n, j, now)
-            keep_integrals(T)
+            keep(T)
 
 
 @compiled
@@ -223,8 +222,7 @@ def play(J, N, A, X, Q, B, Y, R, H, U, L, S, V, C, G, D, P, E, W, K, T, n):
                 open_gate(J, Q, B, Y, L, V, C, G, D, n)
         at = _next_event(J, H, X, S, n)
     explain_all(J, N, Q, B, Y, n)
-    for x in range(NUM_INTEGRALS):
-        T[x] = T[UNTIL_END + x]
+    go_back(T)
 
 
 def run(
@@ -270,7 +268,7 @@ def run(
     num_places = int(jobs["num_nodes"].sum()) if len(nodes) > 1 else 0
     jobs["whole"] = rules["whole_nodes"] * (jobs["num_nodes"] > 1)
     got = np.full(num_places, -1, np.int32)
-    totals = np.zeros(UNTIL_END + NUM_INTEGRALS)
+    totals = np.zeros(NUM_TOTALS)
     people["points"] = weights["fair_share"]
     play(
         jobs,

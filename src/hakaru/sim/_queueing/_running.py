@@ -14,16 +14,15 @@ from hakaru.sim._queueing._state import (
     END,
     GATE_DIRTY,
     NUM_FREE,
-    NUM_INTEGRALS,
     OVER,
     RELEASED,
     RUNNING,
     SEQ,
-    UNTIL_END,
     compiled,
     inlined,
 )
 from hakaru.sim._records import LOST
+from hakaru.sim._totals import keep
 
 
 @inlined
@@ -86,20 +85,13 @@ def finish(J, N, A, R, U, L, C, W, n, j, now):
     n[DIRTY] = 1
 
 
-@inlined
-def keep_integrals(T):
-    """Somebody runs no longer: what follows counts only if somebody else runs then."""
-    for x in range(NUM_INTEGRALS):
-        T[UNTIL_END + x] = T[x]
-
-
 @compiled
 def put_back(J, N, A, Q, B, Y, R, H, U, L, C, W, T, n, j, now, reason):
     """Stop a running job and queue it again; what it has done is lost."""
     forget_events(H, n, j)
     release(J, N, A, R, n, j)
     _leave(J, U, L, C, W, n, j, now)
-    keep_integrals(T)
+    keep(T)
     T[LOST] += (now - J[j].start) * J[j].total
     J[j].num_restarts += 1
     J[j].reason = reason

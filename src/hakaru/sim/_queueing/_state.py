@@ -96,7 +96,6 @@ PERSON = np.dtype(
 )
 
 CANDIDATE = np.dtype([("key", np.int64), ("job", np.int64)], align=True)
-NUM_INTEGRALS, UNTIL_END = 4, 6  # the first four, and where they are kept as of the last end
 
 # Entries of n: the rules, then what changes.
 RULES = (
