@@ -168,13 +168,16 @@ def _quarter(aaic: sim.Workload) -> sim.Workload:
 def _planned(aaic: sim.Workload) -> bool:
     """A place for each who waits: an early end may move all of them, so that a long queue is dear."""
     met = True
-    print("conservative backfilling, without a depth:")
-    for name, workload, most in (
-        ("AAIC's first 124,000", _first(aaic, 124_000), 30),
-        ("2018Q2's first 15,000", _first(_quarter(aaic), 15_000), 20),
-        ("2018Q2's first 30,000", _first(_quarter(aaic), 30_000), 150),
+    print("conservative backfilling, without a depth but on nodes (packed), where it is 100:")
+    kth, crowd = _workload([DATA / "schedules" / "kth-100.swf.gz"]), _quarter(aaic)
+    for name, workload, machine, policy, most in (
+        ("KTH, 100 processors", kth, sim.Machine.flat(100), "conservative", 5),
+        ("AAIC's first 124,000", _first(aaic, 124_000), FLAT, "conservative", 30),
+        ("2018Q2's first 15,000", _first(crowd, 15_000), FLAT, "conservative", 20),
+        ("2018Q2's first 30,000", _first(crowd, 30_000), FLAT, "conservative", 150),
+        ("AAIC's first 20,000, packed", _first(aaic, 20_000), PACKED, "conservative-depth", 20),
     ):
-        seconds, schedule = _seconds(workload, FLAT, "conservative", times=1)
+        seconds, schedule = _seconds(workload, machine, policy, times=1)
         print(
             f"  {name:28} {seconds:8.2f} s, {len(workload) / seconds:10,.0f} jobs a second, at most "
             f"{_longest_queue(schedule):,} queued (at most {most} s: {_verdict(seconds <= most)})",
