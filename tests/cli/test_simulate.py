@@ -149,6 +149,12 @@ def test_replay_says_how_far_it_is_and_what_to_trust(workspace: Path):
     assert "The log does not say by which rules" in said
 
 
+def test_a_replay_of_no_job_says_so(tmp_path: Path):
+    said = simulate("--from", swf_file(tmp_path, [(0, 9, 2, 9)]), "--processors", 1, "--replay")
+    assert "left out 1: larger than the machine" in said
+    assert "no job is left to be held against the record" in said
+
+
 def test_aaic_replay(aaic_lake: Lake):
     said = simulate("-w", aaic_lake.workspace, "--nodes", "38x8", "--replay")
     assert "459,545 jobs on 38 nodes x 8 = 304 GPUs" in said

@@ -45,6 +45,9 @@ def replay_lines(schedule: Schedule, zone: str, width: int) -> Iterator[Line]:
     months = months_of(schedule, zone)
     yield "The replay beside the record", "bold"
     yield "", ""
+    if not months:
+        yield "no job is left to be held against the record", ""
+        return
     keep = trusted_jobs(schedule, months, zone)
     whole, trusted = differences(schedule), differences(schedule, keep=keep)
     yield from _table(_named(whole, trusted) if keep.any() else whole, width)
