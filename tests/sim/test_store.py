@@ -13,7 +13,8 @@ from hakaru.analyses import Selection, load_all, open_session
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
 from hakaru.settings import Capacity, Cluster, Queue
-from hakaru.sim.store import ALL_COLUMNS, Site, facts_of, lake_of, store
+from hakaru.sim.site import Site
+from hakaru.sim.store import ALL_COLUMNS, facts_of, lake_of, store
 from tests.conftest import job, put_jobs, utc
 
 FACTS = {

@@ -20,7 +20,6 @@ from hakaru.lake import Lake
 from hakaru.schema import CLUSTERS, INGESTS, JOBS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name
-from hakaru.sim.site import Site
 from hakaru.sim.workload import COLUMNS
 
 if TYPE_CHECKING:
@@ -28,13 +27,11 @@ if TYPE_CHECKING:
 
     from hakaru.sim.machine import Machine
     from hakaru.sim.schedule import Schedule
+    from hakaru.sim.site import Site
 
 SOURCE = "simulation"
 # What to ask for instead of COLUMNS, so that nothing of the jobs is lost.
 ALL_COLUMNS = (*JOBS.names, *(name for name in COLUMNS if name not in JOBS.names))
-
-
-__all__ = ["ALL_COLUMNS", "Site", "facts_of", "jobs_of", "lake_of", "node_names", "store"]
 
 
 def store(lake: Lake, schedule: Schedule, name: str, site: Site, label: str) -> int:
