@@ -133,7 +133,7 @@ def test_gpus_of_a_workspace_are_limited_as_such(lake: Lake) -> None:
         (["--for", "user = 'nobody'"], "hold none of the jobs with user = 'nobody'"),
         (["--policy", "sjf", "--search", "weights"], "order of sjf"),
         (["--policy", "preempting"], "which queues yield cannot be said here"),
-        (["--for", "multi-nod"], "is no class of jobs; did you mean multi-node?"),
+        (["--for", "multi-nod"], "is no class of jobs (did you mean multi-node?)"),
         (["--qos", "a b"], "--qos 'a b' is no name of a QOS"),
         (["-o", "advice.txt"], "end it in .json"),
     ],

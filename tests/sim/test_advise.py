@@ -255,6 +255,7 @@ def test_a_limit_replaces_the_one_that_is_there():
         ("easy", (), "nothing to search"),
         ("sjf", ("weights",), "order of sjf"),
         ("fcfs", ("backfill",), "does not backfill"),
+        ("conservative", ("limits",), "knows neither limits nor weights"),
     ],
 )
 def test_a_search_that_makes_no_sense_is_refused(policy, parts, told):

@@ -117,6 +117,7 @@ def as_document(told: Told) -> dict[str, Any]:
         "importance": dict(advice.importance),
         "replay_error": {whose: dict(errors) for whose, errors in advice.errors.items()},
         "without": _signed(told, advice.without),
+        "broken_without": {name: list(each) for name, each in advice.broken_without.items()},
         "left_out": dict(advice.replayed.workload.left_out),
         "replay": {
             "differences": differences(advice.replayed, keep=advice.counted).to_pylist(),
@@ -219,12 +220,15 @@ def _settings(told: Told) -> list[Column]:
     without = _signed(told, advice.without)
     metric = told.objective.metric
     found = "advised" if advice.rule else "best found, not advised"
+    broken = [", ".join(advice.broken_without[name]) or "–" for name in names]
+    breaks = [Column("breaks without it", broken, right=False)] if advice.broken else []
     return [
         Column("setting", [_setting(told, name) for name in names], right=False),
         Column("now", [_setting_value(told, name, advice.space.now[name]) for name in names]),
         Column(found, [_setting_value(told, name, advice.point[name]) for name in names]),
         Column(f"{_name(metric)} without it", [value_text(metric, without[n]) for n in names]),
         Column("importance", [f"{advice.importance.get(name, 0):.0%}" for name in names]),
+        *breaks,
     ]
 
 
@@ -361,4 +365,7 @@ def _change(before: float, after: float) -> str:
         return "–"
     if before == after:
         return "0 %"
-    return f"{(after - before) / abs(before):+.1%}".replace("%", " %") if before else "new"
+    if not before:
+        return "new"
+    told = f"{(after - before) / abs(before):+.1%}".replace("%", " %")
+    return "0.0 %" if told[1:] == "0.0 %" else told

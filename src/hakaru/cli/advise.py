@@ -260,7 +260,7 @@ def _objective(session: Session, selection: Selection, given: dict[str, Any]) ->
         return Objective(metric)
     if re.fullmatch(r"[\w-]+", text.strip()) and text.strip() not in CLASSES:
         raise HakaruError(
-            f"--for {text!r} is no class of jobs; {hint(text, CLASSES)} Or write a condition such as "
+            f"--for {text!r} is no class of jobs ({hint(text, CLASSES)}); or write a condition such as "
             '"num_pes = 1" or "queue = \'short\'"'
         )
     where = f"parallelism = '{text}'" if text in CLASSES else text

@@ -99,7 +99,7 @@ def _check_word(text: str, kind: str, word: str, known: Sequence[str]) -> None:
         raise HakaruError(f"limit {text!r} does not say {told} ({', '.join(known)}); {LIMIT_FORM}")
     if word not in known:
         raise HakaruError(
-            f"limit {text!r}: there is no {kind} {word!r}; {hint(word, known)} {LIMIT_FORM}"
+            f"limit {text!r}: there is no {kind} {word!r} ({hint(word, known)}); {LIMIT_FORM}"
         )
 
 

@@ -112,7 +112,7 @@ class Workload:
         longer = int((run > request).sum())
         pes, num_nodes = _sizes(values["num_pes"][keep], values["span_nodes"][keep])
         notes = unasked | {
-            "are recorded with a node a processor: placed on as few nodes as hold them": int(
+            "are recorded with a node a processor: on nodes, placed on as few as hold them": int(
                 (num_nodes < np.nan_to_num(values["span_nodes"][keep])).sum()
             ),
             "ran longer than they asked: ended at what they asked for": longer,

@@ -51,6 +51,7 @@ class Advice:
     best: Sequence[Found]
     importance: Mapping[str, float]
     without: Mapping[str, float]  # the objective if one setting stayed as it is
+    broken_without: Mapping[str, tuple[str, ...]]  # and the constraints that would be broken then
     split: int
     num_trials: int
     num_settings: int
@@ -189,7 +190,8 @@ def _conclude(
         advised=advised,
         best=[Found(p, m, h) for (p, m), h in zip(others, judged, strict=True)],
         importance=search.importance,
-        without=without,
+        without={name: got.value for name, got in without.items()},
+        broken_without={name: got.broken for name, got in without.items()},
         split=split,
         num_trials=search.num_trials,
         num_settings=num_settings,

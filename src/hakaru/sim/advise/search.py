@@ -100,12 +100,12 @@ class Search:
                 point = without
         return point
 
-    def without(self, point: Mapping[str, Value], pool: Executor) -> dict[str, float]:
-        """The objective if one setting stayed as it is, for each that changes."""
+    def without(self, point: Mapping[str, Value], pool: Executor) -> dict[str, Measured]:
+        """What it would be if one setting stayed as it is, for each that changes."""
         changed = [name for name, value in point.items() if value != self.space.now[name]]
         points = [{**point, name: self.space.now[name]} for name in changed]
         got = self.measured(points, pool)
-        return {name: each.value for name, each in zip(changed, got, strict=True)}
+        return dict(zip(changed, got, strict=True))
 
     def _batches(self) -> Iterator[int]:
         ends = time.monotonic() + self.effort.seconds

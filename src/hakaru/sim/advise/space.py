@@ -115,9 +115,14 @@ class Space:
 
 
 def _check_baseline(policy: Policy, parts: Sequence[str]) -> None:
+    if policy.backfill == "conservative":
+        raise HakaruError(
+            f"{policy.id} knows neither limits nor weights, so that there is nothing to search: begin "
+            "from --policy easy or multifactor"
+        )
     if policy.order is not None and "weights" in parts:
         raise HakaruError(
-            f"weights replace the order of {policy.id}: search them from easy, fcfs or multifactor"
+            f"weights replace the order of {policy.id}: search them from easy or multifactor"
         )
     if policy.backfill != "easy" and ("backfill" in parts or "weights" in parts):
         raise HakaruError(

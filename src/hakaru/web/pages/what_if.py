@@ -34,8 +34,8 @@ FIGURES = (
 )
 # metric, its name, how it is written, and whether less is better
 METRICS: tuple[tuple[str, str, str, bool | None], ...] = (
-    ("num_no_longer_run", "Jobs that no longer run", "count", True),
-    ("num_unstarted", "Jobs that never begin", "count", True),
+    ("num_no_longer_run", "Jobs that no longer run, of all replayed", "count", True),
+    ("num_unstarted", "Jobs that never begin, of those compared", "count", True),
     ("mean_wait_s", "Mean wait", "duration", True),
     ("median_wait_s", "Median wait", "duration", True),
     ("p95_wait_s", "95 % wait under", "duration", True),
