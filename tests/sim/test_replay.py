@@ -91,8 +91,15 @@ def test_overload_worked_by_hand():
 
 def test_overload_knows_the_nodes_that_were_there():
     jobs = workload(recorded(0, 100, 2, 0.0))
-    machine = sim.Machine.of_nodes(2, 1, changes=(Change(60, 1, "drain"), Change(80, 1, "up")))
-    assert overload(jobs, machine, [0, 100]).tolist() == [0.2]
+    lost = sim.Machine.of_nodes(2, 1, changes=(Change(60, 1, "down"), Change(80, 1, "up")))
+    assert overload(jobs, lost, [0, 100]).tolist() == [0.2]
+
+
+def test_a_node_that_drains_is_there_until_those_have_ended_who_were_on_it():
+    drained = sim.Machine.of_nodes(2, 1, changes=(Change(60, 1, "drain"),))
+    before, after = recorded(0, 100, 2, 0.0), recorded(0, 50, 2, 150.0)
+    assert overload(workload(before), drained, [0, 100]).tolist() == [0]
+    assert overload(workload(before, after), drained, [0, 100, 200]).tolist() == [0, 0.5]
 
 
 def test_months_that_the_record_contradicts():

@@ -6,6 +6,7 @@ replay of the log itself.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +18,7 @@ from hakaru.sim.metrics import groups_of, month_bounds
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hakaru.sim.machine import Machine
+    from hakaru.sim.machine import Change, Machine
     from hakaru.sim.schedule import Schedule
     from hakaru.sim.workload import Workload
 
@@ -181,7 +182,7 @@ def overload(
     start, end = _recorded_times(workload)
     known = ~np.isnan(start) & (end > start)
     pes = workload.pes[known]
-    moments, capacities = _capacity(machine)
+    moments, capacities = _capacity(machine, start[known], end[known])
     at = np.concatenate([start[known], end[known], moments, bounds])
     needs = np.concatenate([pes, -pes, np.zeros(len(moments) + len(bounds), np.int64)])
     order = np.argsort(at, kind="stable")
@@ -255,18 +256,29 @@ def _recorded_times(workload: Workload) -> tuple[Any, Any]:
     return start, start + np.array(run, float)
 
 
-def _capacity(machine: Machine) -> tuple[Any, Any]:
-    """The moments at which PEs come or go, and how many there are before the first and after each."""
-    up = np.ones(machine.num_nodes, bool)
-    up[list(machine.closed)] = False
-    sizes = machine.sizes
-    moments, has = [], [int(sizes[up].sum())]
+def _capacity(machine: Machine, start: Any, end: Any) -> tuple[Any, Any]:
+    """The moments at which PEs come or go, and how many there are before the first and after each.
+
+    A node that drains is there until everybody has ended who may have begun on it.
+    """
+    order = np.argsort(start, kind="stable")
+    starts, latest = start[order], np.maximum.accumulate(end[order])
+    own: dict[int, list[Change]] = {}
     for change in sorted(machine.changes, key=lambda change: change.time):
-        step = int(change.kind == "up") - int(up[change.node])
-        up[change.node] = change.kind == "up"
-        moments.append(float(change.time))
-        has.append(has[-1] + step * int(sizes[change.node]))
-    return np.array(moments), np.array(has)
+        own.setdefault(change.node, []).append(change)
+    steps = []
+    for node, changes in own.items():
+        is_up = node not in machine.closed
+        for change, following in itertools.zip_longest(changes, changes[1:]):
+            comes, at = change.kind == "up", float(change.time)
+            if change.kind == "drain" and (num := np.searchsorted(starts, at)):
+                at = max(at, min(latest[num - 1], following.time if following else np.inf))
+            steps.append((at, (int(comes) - int(is_up)) * int(machine.sizes[node])))
+            is_up = comes
+    steps.sort()
+    at_first = machine.num_pes - int(machine.sizes[list(machine.closed)].sum())
+    has = at_first + np.cumsum([0, *(step for _, step in steps)])
+    return np.array([at for at, _ in steps]), has
 
 
 def _ranks(values: Any) -> Any:

@@ -78,13 +78,20 @@ from hakaru.sim._totals import NUM_TOTALS, go_back, keep
 
 
 @inlined
+def _needs_pass(J, L, V, C, n):
+    """Whether more than a job that came must be looked at: who began behind the head may have used up its
+    limit."""
+    if n[DIRTY] or n[BATCHED] or n[PREEMPT]:
+        return True
+    return len(L) > 0 and n[HEAD] >= 0 and is_held(J, L, V, C, n, n[HEAD], False)
+
+
+@inlined
 def _begin_now(J, N, A, R, H, U, L, V, C, P, E, W, n, j, now):
     """Where since the last pass nothing but this job came, only it need be tried; the reservation stands."""
     head = n[HEAD]
-    is_other = head >= 0 and goes_before(J, U, P, E, W, n, j, head)
-    if len(L) > 0 and head >= 0:  # who began behind the head may have used up its limit
-        is_other = is_other or is_held(J, L, V, C, n, head, False)
-    if is_other or n[DIRTY] or n[BATCHED] or n[PREEMPT] or is_due(W, n, now):
+    is_first = head >= 0 and goes_before(J, U, P, E, W, n, j, head)
+    if is_first or _needs_pass(J, L, V, C, n) or is_due(W, n, now):
         n[DIRTY] = 1
         return False
     if len(L) > 0 and is_held(J, L, V, C, n, j, False):
@@ -108,6 +115,8 @@ def _arrive(J, N, A, Q, B, Y, R, H, U, L, V, C, G, D, P, E, W, n, j, now):
         if is_held(J, L, V, C, n, j, True):
             J[j].stage, J[j].reason = GATED, GATE
             wait_outside(G, D, n, j)
+            if _needs_pass(J, L, V, C, n):
+                n[DIRTY] = 1
             return
         count(J, L, C, j, 1, True)
     if not _begin_now(J, N, A, R, H, U, L, V, C, P, E, W, n, j, now):
