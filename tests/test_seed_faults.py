@@ -1,0 +1,60 @@
+"""The tool that puts faults into the code: which it makes, and that it notices whether a test finds them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "seed_faults.py"
+CODE = '''"""Says a < b AND more, in prose."""
+
+
+def least(a, b):
+    """Not a fault: a >= b."""
+    if a < b and not a == 3:
+        return f"SELECT max({a}) WHERE x >= {b}"
+    return [*a, -b]
+'''
+
+
+@pytest.fixture(scope="module")
+def seeding() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("seed_faults", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["seed_faults"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_faults_are_in_code_and_in_sql_but_not_in_docstrings(seeding: ModuleType) -> None:
+    found = {(f.line, f.old, f.new) for f in seeding.faults_of(Path("x.py"), CODE)}
+    assert found == {
+        (6, "<", "<="),
+        (6, "and", "or"),
+        (6, "not ", ""),
+        (6, "==", "!="),
+        (6, "3", "4"),
+        (7, "max(", "min("),
+        (7, ">=", ">"),
+    }
+
+
+def test_a_fault_changes_its_own_place_only(seeding: ModuleType) -> None:
+    (fault,) = [f for f in seeding.faults_of(Path("x.py"), CODE) if f.new == "<="]
+    assert fault.applied(CODE) == CODE.replace("if a < b", "if a <= b")
+
+
+def test_it_notices_whether_a_test_finds_the_fault(seeding: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "sized.py").write_text("def fits(n):\n    return n < 3\n")
+    checks = tmp_path / "test_sized.py"
+    checks.write_text("from sized import fits\n\n\ndef test_two():\n    assert fits(2)\n")
+    fault = seeding.Fault(Path("src/sized.py"), 2, 13, "<", "<=")
+    assert seeding.found_by(fault, tmp_path, [str(checks)], 60) is None
+    checks.write_text("from sized import fits\n\n\ndef test_three():\n    assert not fits(3)\n")
+    assert "test_three" in seeding.found_by(fault, tmp_path, [str(checks)], 60)
+    assert (tmp_path / "sized.py").read_text() == "def fits(n):\n    return n < 3\n"
