@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -117,23 +118,23 @@ class _Writer:
     def condition(self, node: exp.Expr) -> str:
         from sqlglot import exp
 
-        if isinstance(node, exp.Paren):
-            return f"({self.condition(node.this)})"
-        if isinstance(node, exp.And | exp.Or):
-            word = "AND" if isinstance(node, exp.And) else "OR"
-            return f"({self.condition(node.left)} {word} {self.condition(node.right)})"
-        if isinstance(node, exp.Not):
-            return f"NOT ({self.condition(node.this)})"
-        if isinstance(node, exp.Is):
+        kind = type(node)
+        if kind is exp.Paren:
+            return f"({self.condition(*_parts(node, 'this'))})"
+        if kind is exp.Not:
+            return f"NOT ({self.condition(*_parts(node, 'this'))})"
+        if kind is exp.And or kind is exp.Or:
+            left, right = _parts(node, "this", "expression")
+            word = "AND" if kind is exp.And else "OR"
+            return f"({self.condition(left)} {word} {self.condition(right)})"
+        if kind is exp.Is:
             return self._is_null(node)
-        if isinstance(node, exp.In):
+        if kind is exp.In:
             return self._in(node)
-        if isinstance(node, exp.Between):
-            if node.args.get("symmetric"):
-                raise FilterError(f"{node.sql()!r}: write the lower end first, without SYMMETRIC")
-            column, kind = self._column(node.this)
-            low, high = (self._value(node.args[end], kind, column) for end in ("low", "high"))
-            return f"{column} BETWEEN {low} AND {high}"
+        if kind is exp.Between:
+            return self._between(node)
+        if kind is exp.Like:
+            return self._like(node)
         return self._comparison(node)
 
     def _comparison(self, node: exp.Expr) -> str:
@@ -141,7 +142,6 @@ class _Writer:
 
         signs: dict[type[exp.Expr], str] = {
             exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-            exp.Like: "LIKE",
         }  # fmt: skip
         sign = signs.get(type(node))
         if sign is None:
@@ -149,36 +149,53 @@ class _Writer:
                 f"{node.sql()!r} is not allowed in a filter: compare a column with a value by "
                 f"= <> < <= > >= LIKE IN BETWEEN IS NULL, joined by AND, OR, NOT; {EXAMPLE}"
             )
-        assert isinstance(node, exp.Binary)
-        if not isinstance(node.left, exp.Column) and isinstance(node.right, exp.Column):
+        left, right = _parts(node, "this", "expression")
+        if not isinstance(left, exp.Column) and isinstance(right, exp.Column):
             raise FilterError(f"{node.sql()!r}: write the column first, then the value")
-        column, kind = self._column(node.left)
-        if sign == "LIKE" and kind != "string":
-            raise FilterError(f"LIKE needs a text column, and {column} is a {kind}")
-        if sign == "LIKE" and "\\" in node.right.name:
-            raise FilterError(f"{node.sql()!r}: a backslash cannot be part of a LIKE pattern")
-        return f"{column} {sign} {self._value(node.right, kind, column)}"
+        column, kind = self._column(left)
+        return f"{column} {sign} {self._value(right, kind, column)}"
 
-    def _is_null(self, node: exp.Is) -> str:
+    def _like(self, node: exp.Expr) -> str:
+        left, right, negate = _parts(node, "this", "expression", "negate")
+        column, kind = self._column(left)
+        if kind != "string":
+            raise FilterError(f"LIKE needs a text column, and {column} is a {kind}")
+        pattern = self._value(right, kind, column)
+        if "\\" in str(self.values[-1]):
+            raise FilterError(f"{node.sql()!r}: a backslash cannot be part of a LIKE pattern")
+        return f"{column} {'NOT LIKE' if negate else 'LIKE'} {pattern}"
+
+    def _between(self, node: exp.Expr) -> str:
+        tested, lower, upper, symmetric = _parts(node, "this", "low", "high", "symmetric")
+        if symmetric:
+            raise FilterError(f"{node.sql()!r}: write the lower end first, without SYMMETRIC")
+        column, kind = self._column(tested)
+        low, high = (self._value(end, kind, column) for end in (lower, upper))
+        return f"{column} BETWEEN {low} AND {high}"
+
+    def _is_null(self, node: exp.Expr) -> str:
         from sqlglot import exp
 
-        if not isinstance(node.expression, exp.Null):
+        tested, other = _parts(node, "this", "expression")
+        if type(other) is not exp.Null:
             raise FilterError(f"{node.sql()!r}: only IS NULL and IS NOT NULL are allowed")
-        return f"{self._column(node.this, lists=True)[0]} IS NULL"
+        _parts(other)
+        return f"{self._column(tested, lists=True)[0]} IS NULL"
 
-    def _in(self, node: exp.In) -> str:
-        column, kind = self._column(node.this)
-        if node.args.get("query") or not node.expressions:
+    def _in(self, node: exp.Expr) -> str:
+        tested, listed, *others = _parts(node, "this", "expressions", "query", "field", "unnest")
+        column, kind = self._column(tested)
+        if any(others) or not listed:
             raise FilterError(f"{node.sql()!r}: IN needs a list of values in parentheses")
-        listed = ", ".join(self._value(item, kind, column) for item in node.expressions)
-        return f"{column} IN ({listed})"
+        return f"{column} IN ({', '.join(self._value(item, kind, column) for item in listed)})"
 
     def _column(self, node: exp.Expr, lists: bool = False) -> tuple[str, Type]:
         from sqlglot import exp
 
-        if not isinstance(node, exp.Column) or node.table:
+        if type(node) is not exp.Column or node.table:
             raise FilterError(f"expected a column, found {node.sql()!r}; {EXAMPLE}")
-        name = node.name
+        (identifier,) = _parts(node, "this")
+        name, _ = _parts(identifier, "this", "quoted")
         if name not in self.columns:
             raise FilterError(f"there is no column {name!r}; known: {', '.join(self.columns)}")
         kind = self.columns[name]
@@ -193,24 +210,36 @@ class _Writer:
     def _literal(self, node: exp.Expr, kind: Type, column: str) -> Value:
         from sqlglot import exp
 
-        negative = isinstance(node, exp.Neg)
-        leaf: Any = node.this if negative else node
-        if kind == "boolean" and isinstance(leaf, exp.Boolean):
-            return bool(leaf.this)
-        if isinstance(leaf, exp.Literal):
-            if kind == "timestamp" and leaf.is_string:
-                return parse_moment(leaf.this, str(self.zone))
-            if kind == "string" and leaf.is_string:
-                return str(leaf.this)
-            if kind in ("bigint", "double") and not leaf.is_string:
-                return _number(leaf.this, negative, column)
+        if type(node) is exp.Neg and kind in ("bigint", "double"):
+            (number,) = _parts(node, "this")
+            if type(number) is exp.Literal and not number.is_string:
+                return -_number(*_parts(number, "this"), column)
+        if type(node) is exp.Boolean and kind == "boolean":
+            return bool(*_parts(node, "this"))
+        if type(node) is exp.Literal:
+            text, is_string = _parts(node, "this", "is_string")
+            if kind == "timestamp" and is_string:
+                return parse_moment(text, str(self.zone))
+            if kind == "string" and is_string:
+                return str(text)
+            if kind in ("bigint", "double") and not is_string:
+                return _number(text, column)
         raise FilterError(f"{column} is a {kind} and cannot be compared with {node.sql()}")
 
 
-def _number(text: str, negative: bool, column: str) -> float | int:
-    """A whole number stays one, so that large ones are compared exactly."""
-    whole = text.isascii() and text.isdigit()
-    number = int(text) if whole else float(text)
+def _parts(node: exp.Expr, *names: str) -> list[Any]:
+    """The arguments of a node that its writer handles; any other would change its meaning unseen."""
+    others = sorted(name for name, part in node.args.items() if part and name not in names)
+    if others:
+        raise FilterError(
+            f"{node.sql()!r} is not allowed in a filter: {', '.join(others)} is not supported; {EXAMPLE}"
+        )
+    return [node.args.get(name) for name in names]
+
+
+def _number(text: str, column: str) -> float | int:
+    """A whole number stays one, however it is written, so that large ones are compared exactly."""
+    number = Decimal(text)
     if abs(number) > MAX_WHOLE:
         raise FilterError(f"{column}: the number {text[:40]} is too large")
-    return -number if negative else number
+    return int(number) if number == number.to_integral_value() else float(number)
