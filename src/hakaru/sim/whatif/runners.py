@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.errors import HakaruError, MissingExtraError
+from hakaru.safety.processes import module_command, python_words
 from hakaru.sim.whatif import tasks
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _in_processes(
 
 
 def _process(folder: Path, number: int) -> None:
-    command = [sys.executable, "-P", "-m", WORKER, str(folder), str(number)]
+    command = module_command(WORKER, str(folder), str(number))
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise HakaruError(
@@ -124,7 +124,7 @@ def _executor(folder: Path, parameters: Mapping[str, Any]) -> Any:
         raise HakaruError(
             "--on slurm: there is no sbatch here; run it on a login node, or --on local"
         )
-    executor = submitit.SlurmExecutor(folder=folder / "submitit", python=sys.executable)
+    executor = submitit.SlurmExecutor(folder=folder / "submitit", python=python_words())
     standard = {"time": 60, "cpus_per_task": 1, "job_name": "hakaru-whatif"}
     executor.update_parameters(**(standard | dict(parameters)))
     return executor

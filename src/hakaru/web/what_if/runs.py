@@ -13,7 +13,6 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.errors import HakaruError
+from hakaru.safety.processes import module_command
 from hakaru.web.problems import Busy, Unknown
 from hakaru.web.what_if import models, player
 from hakaru.web.what_if.bounds import Bounds
@@ -184,7 +184,7 @@ class Runs:
         """Play it and follow what it says; whether it ended well."""
         (folder / TEMPORARY).mkdir()
         memory = str(self.bounds.memory_bytes)
-        command = [sys.executable, "-m", player.__name__, str(folder), memory]
+        command = module_command(player.__name__, str(folder), memory)
         with open(folder / "stderr", "w+", encoding="utf-8") as errors:
             with self._lock:
                 if run.state != "running":

@@ -1,0 +1,1 @@
+"""What keeps the texts, folders and files of others from doing harm: file modes, processes, plain text."""
