@@ -213,7 +213,7 @@ class _Writer:
         if type(node) is exp.Neg and kind in ("bigint", "double"):
             (number,) = _parts(node, "this")
             if type(number) is exp.Literal and not number.is_string:
-                return -_number(*_parts(number, "this"), column)
+                return -_number(_parts(number, "this")[0], column)
         if type(node) is exp.Boolean and kind == "boolean":
             return bool(*_parts(node, "this"))
         if type(node) is exp.Literal:
