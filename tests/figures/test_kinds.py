@@ -132,12 +132,15 @@ def test_curves_of_groups(three: Lake) -> None:
 
 
 def test_boxes(lake_of: Make) -> None:
-    """Requests of 1000 s of which 100, 200, 300, 400 and 500 s are used."""
-    rows = [job(i, requested_s=1000.0, run_s=100.0 * i) for i in range(1, 6)]
+    """Requests of 1000 s of which 100, 110, 130, 200 and 960 s are used: the mean is 300."""
+    rows = [
+        job(i, requested_s=1000.0, run_s=run_s)
+        for i, run_s in enumerate([100.0, 110.0, 130.0, 200.0, 960.0])
+    ]
     option = drawn(lake_of(rows), "request-accuracy").option
     box, median, mean = option["series"]
-    assert box["data"][0]["value"] == [0.1, 0.2, 0.3, 0.4, 0.5]
-    assert (median["name"], median["data"], median["color"]) == ("Median", [0.3], theme.ORANGE)
+    assert box["data"][0]["value"] == [0.1, 0.11, 0.13, 0.2, 0.96]
+    assert (median["name"], median["data"], median["color"]) == ("Median", [0.13], theme.ORANGE)
     assert (mean["name"], mean["data"], mean["symbol"]) == ("Mean", [0.3], "triangle")
     assert option["yAxis"]["name"] == "Run time ÷ requested time"
 
@@ -217,7 +220,9 @@ def test_more_bins_than_a_screen_shows(lake_of: Make) -> None:
     lake = lake_of([job(1), job(2, submitted_at=late, started_at=late, ended_at=late)])
     figure = drawn(lake, "load", {"bins": 5000})
     assert all(len(series["data"]) <= 1001 for series in figure.option["series"])
-    assert any(note.startswith("drawn: one in 3 of 2,9") for note in figure.notes), figure.notes
+    assert any(note.startswith("drawn: means of 3 bins each, 2,9") for note in figure.notes), (
+        figure.notes
+    )
 
 
 def test_parallel_coordinates(three: Lake) -> None:

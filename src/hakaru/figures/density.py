@@ -114,10 +114,10 @@ def _bounds(frame: Frame, axis: str) -> dict[str, float]:
 def _scale(frame: Frame, theme: Theme) -> dict[str, Any]:
     """A colour for each power of ten."""
     most = max((row[frame.measure] or 0 for row in frame.rows), default=0)
-    powers = range(max(1, math.ceil(math.log10(most + 1))))
+    powers = range(math.floor(math.log10(max(most, 1))) + 1)
     colours = _spread(theme.ramp, len(powers))
     pieces = [
-        {"gte": 10**p if p else 0, "lt": 10 ** (p + 1), "label": _span(p), "color": colour}
+        {"gte": 10**p if p else 0, "lt": 10 ** (p + 1), "label": _span(frame, p), "color": colour}
         for p, colour in zip(powers, colours, strict=True)
     ]
     return {
@@ -133,8 +133,11 @@ def _scale(frame: Frame, theme: Theme) -> dict[str, Any]:
     }
 
 
-def _span(power: int) -> str:
-    return f"{10**power if power else 1:,}–{10 ** (power + 1) - 1:,}"
+def _span(frame: Frame, power: int) -> str:
+    """Whole jobs, from the first of a decade to its last; hours have fractions, below one and between."""
+    if frame.measure == "num_jobs":
+        return f"{10**power:,}–{10 ** (power + 1) - 1:,}"
+    return f"{10**power:,}–{10 ** (power + 1):,}" if power else "< 10"
 
 
 def _spread(ramp: tuple[str, ...], num: int) -> list[str]:

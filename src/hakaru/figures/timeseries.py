@@ -15,6 +15,7 @@ from hakaru.figures._frame import Frame
 from hakaru.figures.theme import GREY, Theme
 
 LEVELS = ("num_pes_busy", "num_jobs_waiting")
+INSTALLED = "num_pes_installed"
 MAX_POINTS = 1000
 
 
@@ -53,7 +54,7 @@ def timeseries(frame: Frame, theme: Theme) -> Drawn:
 
 
 def _steps(frame: Frame, group: Any, level: str, at: int, colour: str) -> dict[str, Any]:
-    rows = _thinned(frame.of_group(group))
+    rows = _merged(frame.of_group(group))
     return {
         "type": "line",
         "name": frame.name(group),
@@ -92,15 +93,15 @@ def _last(frame: Frame, rows: list[dict[str, Any]], level: str) -> list[dict[str
 
 def _installed(frame: Frame) -> list[dict[str, Any]]:
     rows = frame.of_group(frame.groups[0])
-    if frame.by == "cluster" or all(row["num_pes_installed"] is None for row in rows):
+    if frame.by == "cluster" or all(row[INSTALLED] is None for row in rows):
         return []
-    points = [
-        [_ms(frame, r["since_at"]), labels.number(r["num_pes_installed"])] for r in _thinned(rows)
-    ]
+    merged = _merged(rows)
+    points = [[_ms(frame, r["since_at"]), labels.number(r[INSTALLED])] for r in merged]
+    points.append([_ms(frame, merged[-1]["until_at"]), labels.number(merged[-1][INSTALLED])])
     return [
         {
             "type": "line",
-            "name": frame.label("num_pes_installed"),
+            "name": frame.label(INSTALLED),
             "step": "end",
             "showSymbol": False,
             "color": GREY,
@@ -110,15 +111,34 @@ def _installed(frame: Frame) -> list[dict[str, Any]]:
     ]
 
 
-def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return rows[:: -(-len(rows) // MAX_POINTS) or 1]
+def _merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Neighbouring bins as one where there are too many: leaving some out would lose peaks, and the end."""
+    step = _step(len(rows))
+    if step == 1:
+        return rows
+    return [_mean_of(rows[at : at + step]) for at in range(0, len(rows), step)]
+
+
+def _step(num_bins: int) -> int:
+    return max(1, -(-num_bins // MAX_POINTS))
+
+
+def _mean_of(bins: list[dict[str, Any]]) -> dict[str, Any]:
+    """Time-weighted means, unknown where a bin's is."""
+    spans_s = [(each["until_at"] - each["since_at"]).total_seconds() for each in bins]
+    row = {"since_at": bins[0]["since_at"], "until_at": bins[-1]["until_at"]}
+    for level in (*LEVELS, INSTALLED):
+        values = [each[level] for each in bins]
+        areas = (value * span_s for value, span_s in zip(values, spans_s, strict=True))
+        row[level] = None if None in values else sum(areas) / sum(spans_s)
+    return row
 
 
 def _notes(frame: Frame) -> tuple[str, ...]:
     most = max(len(frame.of_group(group)) for group in frame.groups)
-    if most <= MAX_POINTS:
+    if _step(most) == 1:
         return ()
-    return (frame.say("cut_bins", step=-(-most // MAX_POINTS), total=f"{most:,}"),)
+    return (frame.say("cut_bins", step=_step(most), total=f"{most:,}"),)
 
 
 def _ms(frame: Frame, moment: datetime) -> int:
