@@ -78,7 +78,8 @@ def busiest_hour(rows: Rows) -> Told | None:
     peak, quiet = _ends(rows)
     if peak is None or not peak["mean"]:
         return None
-    times = peak["mean"] * len(rows) / sum(row["mean"] for row in rows)
+    means = [row["mean"] for row in rows if row["mean"] is not None]
+    times = peak["mean"] * len(means) / sum(means)
     values = {"hour": peak["hour"], "next_hour": peak["hour"] + 1, "quiet_hour": quiet["hour"]}
     return told("busiest-hour", values | {"times": times}) if times >= UNEVEN else None
 
