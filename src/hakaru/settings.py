@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from hakaru.errors import SettingsError
@@ -41,7 +41,7 @@ class Capacity:
 @dataclass(frozen=True)
 class Cluster:
     zone: str = "UTC"
-    unit: str | None = None
+    unit: Literal["gpu", "cpu"] | None = None
     gpus_per_node: int | None = None
     cpus_per_node: int | None = None
     working_hours: tuple[int, int] = (9, 18)
@@ -94,7 +94,12 @@ KEYS: tuple[tuple[str, str, str], ...] = (
     ("web.proxy_address", "none", "The proxy's address: from any other the header is ignored."),
     ("web.operators", "[]", "People, as the proxy names them, who see everything."),
     ("clusters.NAME.zone", '"UTC"', "Time zone of hours, weekdays and quarters (IANA name)."),
-    ("clusters.NAME.unit", "gpu if any job has one", 'What a job\'s size counts: "gpu" or "cpu".'),
+    (
+        "clusters.NAME.unit",
+        "what most hours are",
+        'What a job\'s size counts: "gpu" or "cpu". Without it, GPUs where the jobs that hold some ran for '
+        "at least half of all run hours.",
+    ),
     ("clusters.NAME.gpus_per_node", "unknown", "GPUs in a node: for the machine's capacity."),
     ("clusters.NAME.cpus_per_node", "unknown", "CPUs in a node: for nodes where a log has none."),
     ("clusters.NAME.working_hours", "[9, 18]", "First hour of work and the hour after the last."),

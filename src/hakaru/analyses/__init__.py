@@ -1,7 +1,7 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
 from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
-from hakaru.analyses._remarks import remarks
+from hakaru.analyses._remarks import remarks, unit_remarks
 from hakaru.analyses._run import LeftOut, Result, Session, open_session
 from hakaru.analyses._select import (
     COLUMNS,
@@ -13,6 +13,7 @@ from hakaru.analyses._select import (
     rules_of,
 )
 from hakaru.analyses._site import CLASSES, UNKNOWN, class_name, quarter_name
+from hakaru.analyses._unit import UNITS, Unit
 
 __all__ = [
     "ANALYSES",
@@ -20,6 +21,7 @@ __all__ = [
     "COLUMNS",
     "DERIVED",
     "GROUPS",
+    "UNITS",
     "UNKNOWN",
     "Analysis",
     "Check",
@@ -29,6 +31,7 @@ __all__ = [
     "Rule",
     "Selection",
     "Session",
+    "Unit",
     "analysis",
     "class_name",
     "load_all",
@@ -37,4 +40,5 @@ __all__ = [
     "quarter_name",
     "remarks",
     "rules_of",
+    "unit_remarks",
 ]

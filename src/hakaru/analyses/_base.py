@@ -3,11 +3,11 @@
 A query sees these tables and nothing else:
 
 `jobs`      the selected jobs that pass the analysis' rules: the canonical columns, and `grp` (the value
-            of `--by`, else 'all'), `weight` (1.0, or the job's GPU-hours), `num_pes` (GPUs or, on a
-            machine without them, processors), `pe_hours`, `parallelism` (single-pe, single-node,
-            multi-node, unknown-nodes), `submitted_local` and `ended_local` (the site's clock),
-            `quarter` (2018Q1) and, cheaper to group by, `class_number`, `quarter_number` and
-            `ended_quarter_number`, which `_site.py` names.
+            of `--by`, else 'all'), `weight` (1.0, or the job's GPU-hours), `num_pes` (GPUs or, by the
+            cluster's unit, processors), `num_other_pes` (the other of the two), `pe_hours`,
+            `parallelism` (single-pe, single-node, multi-node, unknown-nodes),
+            `submitted_local` and `ended_local` (the site's clock), `quarter` (2018Q1)
+            and, cheaper to group by, `class_number`, `quarter_number` and `ended_quarter_number`, which `_site.py` names.
 `limits`    `cluster, queue, limit_s, is_known`: the most that a queue lets one ask for: as set, else the
             largest request that the whole log has seen there.
 `capacity`  `cluster, since_s, until_s, num_pes`: the size of the machine over time, where known.
@@ -44,10 +44,14 @@ SUBJECTS = (
 
 @dataclass(frozen=True)
 class Rule:
-    """Jobs for which `sql` is not true are left out; `text` says which ones stay."""
+    """Jobs for which `sql` is not true are left out; `text` says which ones stay.
+
+    With `of_size`, the other unit (`--unit`) may count what this one leaves out.
+    """
 
     text: str
     sql: str
+    of_size: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,9 @@ class Param:
         return number
 
 
-HAS_SIZE = Rule("with a known number of GPUs (or processors), at least one", "num_pes >= 1")
+HAS_SIZE = Rule(
+    "with a known number of GPUs (or processors), at least one", "num_pes >= 1", of_size=True
+)
 HAS_RUN = Rule("with a known run time", "run_s IS NOT NULL")
 HAS_REQUEST = Rule("with a known requested walltime", "requested_s IS NOT NULL")
 HAS_USER = Rule("with a known user", "jobs_all.user IS NOT NULL")

@@ -1,10 +1,14 @@
-"""What must be said beside the machine's use: a size that is unknown, or that the log exceeds."""
+"""What must be said beside a table: jobs that the other unit would count, and a machine's size that is
+unknown or that the log exceeds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from hakaru.analyses._unit import other_unit
 
 if TYPE_CHECKING:
     from hakaru.analyses._run import Result
@@ -15,12 +19,33 @@ ROUNDING = 1 + 1e-9
 
 
 def remarks(result: Result, words: Language) -> list[str]:
-    """Sentences for a table that sets jobs against the machine's size; none for any other."""
+    """Sentences on jobs that the unit leaves out, and on the machine's size beside a table of its use."""
+    left = unit_remarks(result, words)
     if "utilisation" not in result.table.column_names:
-        return []
-    return [
+        return left
+    return left + [
         line for name, rows in _of_clusters(result) for line in _of_one(result, name, rows, words)
     ]
+
+
+def unit_remarks(result: Result, words: Language) -> list[str]:
+    """How to see the jobs that are left out because their size counts in the other unit."""
+    return [
+        _other_unit(name, num_jobs, replace(words, unit=result.units[name]))
+        for name, num_jobs in result.uncounted.items()
+    ]
+
+
+def _other_unit(name: str, num_jobs: int, words: Language) -> str:
+    other = other_unit(words.unit)
+    return words.say(
+        "remark",
+        "other_unit",
+        num_jobs=words.number(num_jobs),
+        cluster=name,
+        other=other,
+        others=words.texts["unit"][f"{other}_many"],
+    )
 
 
 def _of_clusters(result: Result) -> Iterator[tuple[str, Rows]]:

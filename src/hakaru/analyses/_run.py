@@ -19,6 +19,7 @@ from hakaru.analyses._select import (
     rules_of,
 )
 from hakaru.analyses._site import UNKNOWN, Site, words_of
+from hakaru.analyses._unit import Unit, observed_unit, uncounted
 from hakaru.engine import Engine, open_engine
 from hakaru.errors import FilterError, HakaruError
 from hakaru.lake import Lake
@@ -39,7 +40,10 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Result:
-    """A table, and what must be said beside it."""
+    """A table, and what must be said beside it.
+
+    `uncounted` are the jobs, by cluster, that are left out and that the other unit would count.
+    """
 
     analysis: Analysis
     table: pa.Table
@@ -49,6 +53,8 @@ class Result:
     left_out: tuple[LeftOut, ...]
     synthetic: bool
     zone: str = "UTC"  # the clusters' own, where they share one
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    uncounted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def num_used(self) -> int:
@@ -70,11 +76,13 @@ class Session:
     known_clusters: tuple[str, ...]
     synthetic: set[str]
     span: tuple[datetime, datetime] | None = None
-    _units: dict[str, str] = field(default_factory=dict, init=False)
+    chosen_unit: Unit | None = None
+    _units: dict[str, Unit] = field(default_factory=dict, init=False)
     _scope: Any = field(default=None, init=False)
     _words: set[str] = field(default_factory=set, init=False)
     _beside: set[str] = field(default_factory=set, init=False)
     _counts: dict[tuple[Rule, ...], dict[int, int]] = field(default_factory=dict, init=False)
+    _uncounted: dict[Rule, dict[str, int]] = field(default_factory=dict, init=False)
 
     def __enter__(self) -> Session:
         return self
@@ -102,6 +110,8 @@ class Session:
             left_out=tuple(LeftOut(rule.text, counts.get(i, 0)) for i, rule in enumerate(rules)),
             synthetic=any(name in self.synthetic for name in selection.clusters),
             zone=self._zone(selection.clusters),
+            units={name: self.unit(name) for name in selection.clusters},
+            uncounted=self._left_by_unit(rules, counts, selection, analysis.period),
         )
 
     def ask(self, sql: str, selection: Selection) -> pa.Table:
@@ -113,23 +123,16 @@ class Session:
         """All stored jobs of all clusters, as something that a query can select from."""
         return self.engine.relation(JOBS, self.files, columns)
 
-    def unit(self, cluster: str) -> str:
-        """What the size of this cluster's jobs counts: gpu or cpu."""
+    def unit(self, cluster: str) -> Unit:
+        """What the size of this cluster's jobs counts: as chosen, as set, else what most hours are."""
         if cluster not in self._units:
-            chosen = self.settings.cluster(cluster).unit
-            self._units[cluster] = chosen or self._observed_unit(cluster)
+            chosen = self.chosen_unit or self.settings.cluster(cluster).unit
+            self._units[cluster] = chosen or observed_unit(self.engine, self.stored, cluster)
         return self._units[cluster]
 
     def _zone(self, clusters: Sequence[str]) -> str:
         (zone, *others) = {self.settings.cluster(name).zone for name in clusters}
         return "UTC" if others else zone
-
-    def _observed_unit(self, cluster: str) -> str:
-        row = self.engine.query(
-            f"SELECT max(num_gpus) AS most FROM {self.stored(['cluster', 'num_gpus'])} AS stored "
-            f"WHERE cluster = '{cluster}'"
-        ).to_pylist()[0]
-        return "gpu" if (row["most"] or 0) > 0 else "cpu"
 
     def _complete(self, selection: Selection, analysis: Analysis | None = None) -> Selection:
         """Name the clusters, or ask for a choice where pooling them would say nothing."""
@@ -167,6 +170,7 @@ class Session:
         if scope != self._scope:
             self._scope, self._words, self._beside = scope, set(), set()
             self._counts.clear()
+            self._uncounted.clear()
         self._define(selection, period, words_of(f"{sql} {kept}"))
         self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {kept}")
         return self.engine.query(sql)
@@ -204,9 +208,30 @@ class Session:
             self._counts[rules] = {row["fails"]: row["num_jobs"] for row in rows}
         return self._counts[rules]
 
+    def _left_by_unit(
+        self, rules: tuple[Rule, ...], counts: Mapping[int, int], selection: Selection, period: str
+    ) -> dict[str, int]:
+        """The jobs that the first rule on sizes leaves out and that the other unit would count."""
+        failing = [rule for i, rule in enumerate(rules) if rule.of_size and counts.get(i)]
+        if not failing:
+            return {}
+        (rule, *_) = failing
+        if rule not in self._uncounted:
+            rows = self._query(uncounted(rule), selection, (), period).to_pylist()
+            self._uncounted[rule] = {row["cluster"]: row["num_jobs"] for row in rows}
+        return self._uncounted[rule]
 
-def open_session(lake: Lake, engine: str = "duckdb", settings: Settings | None = None) -> Session:
-    """A session on the lake as it is now; later commits do not change what it sees."""
+
+def open_session(
+    lake: Lake,
+    engine: str = "duckdb",
+    settings: Settings | None = None,
+    unit: Unit | None = None,
+) -> Session:
+    """A session on the lake as it is now; later commits do not change what it sees.
+
+    `unit` is what the size of jobs counts on every cluster, in place of the settings' or the log's.
+    """
     settings = settings or load(lake.workspace, lake.facts())
     opened = open_engine(engine, settings.engine)
     return Session(
@@ -217,6 +242,7 @@ def open_session(lake: Lake, engine: str = "duckdb", settings: Settings | None =
         known_clusters=tuple(lake.clusters()),
         synthetic=lake.synthetic_clusters(),
         span=lake.span(JOBS),
+        chosen_unit=unit,
     )
 
 

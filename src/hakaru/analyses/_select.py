@@ -13,7 +13,7 @@ from hakaru.errors import FilterError
 from hakaru.schema import JOBS, STATES, Column, Type
 
 DERIVED = (
-    Column("num_pes", "bigint", "GPUs or, on a machine without them, processors."),
+    Column("num_pes", "bigint", "GPUs or, where most hours need none (`--unit`), processors."),
     Column("pe_hours", "double", "GPU-hours: the size times the run time.", "h"),
     Column(
         "parallelism",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from hakaru.analyses._select import Selection
+from hakaru.analyses._unit import other_unit
 from hakaru.engine.where import end_of, parse_moment
 from hakaru.schema import JOBS
 from hakaru.settings import Cluster
@@ -69,6 +70,7 @@ class Site:
         per_node = self._each(self._per_node)
         return {
             "num_pes": num_pes,
+            "num_other_pes": self._each(lambda name: f"num_{other_unit(self.units[name])}s"),
             "submitted_local": self._local("submitted_at"),
             "ended_local": self._local("ended_at"),
             "span_nodes": f"coalesce(num_nodes, ceil({num_pes} / ({per_node})))",

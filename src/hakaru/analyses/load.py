@@ -14,7 +14,9 @@ WIDTHS_S = (900, 1800, 3600, 7200, 10800, 21600, 43200, *(n * DAY_S for n in (1,
 MONDAY_S = 3 * DAY_S  # the epoch began on a Thursday
 LOCAL = f"from_utc_timestamp(timestamp_seconds(slot * {SLOT_S}), zone)"
 
-KNOWN_SIZE = Rule("with a known number of GPUs (or processors)", "num_pes IS NOT NULL")
+KNOWN_SIZE = Rule(
+    "with a known number of GPUs (or processors)", "num_pes IS NOT NULL", of_size=True
+)
 PLACED = Rule(
     "whose start and end are known, or that still wait or run",
     "(started_at IS NOT NULL AND (ended_at IS NOT NULL OR state = 'running')) OR (started_at IS NULL "

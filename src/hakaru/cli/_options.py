@@ -19,6 +19,7 @@ import click
 from hakaru.errors import HakaruError, SourceError
 
 if TYPE_CHECKING:
+    from hakaru.analyses import Unit
     from hakaru.lake import Lake
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,10 +49,11 @@ class Data:
     log_format: str | None = None
     mapping: Path | None = None
     zone: str | None = None
+    unit: Unit | None = None
 
 
 def data_options(function: F) -> F:
-    """`--workspace`, or log files instead of one; the command gets them as `data`."""
+    """`--workspace`, or log files instead of one, and the unit of sizes; the command gets them as `data`."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
@@ -60,6 +62,12 @@ def data_options(function: F) -> F:
         return function(*arguments, data=data, **options)
 
     for option in (
+        click.option(
+            "--unit",
+            type=click.Choice(["gpu", "cpu"]),
+            help="Count GPUs or processors as a job's size, and jobs without any are left out; else what "
+            "hakaru.toml says or most hours are.",
+        ),
         click.option("--zone", help="With --from: time zone of times that have none (sacct)."),
         click.option(
             "--mapping",

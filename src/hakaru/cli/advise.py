@@ -172,7 +172,7 @@ def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **
     _check(output, qos, given)
     filters = {name: given.pop(name) for name in ("where", "since", "until", "min_run", "states")}
     selection = make_selection(**filters, cluster=given.pop("cluster"))
-    with open_lake(data) as lake, open_session(lake) as session:
+    with open_lake(data) as lake, open_session(lake, unit=data.unit) as session:
         check_clusters(session, selection.clusters)
         told: Told = _advised(session, one_cluster(session, selection), data, asked, given)
     told = replace(told, qos=qos)

@@ -109,7 +109,7 @@ def command(
     beside = _published(published)
     jobs = make_selection(**selection)
     _refuse_files(clusters, data)
-    with open_lake(data) as lake, open_session(lake, engine) as session:
+    with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
         names = _known(session, clusters)
         with _working(names):
             comparison = compare(session, names, chosen, beside, jobs)

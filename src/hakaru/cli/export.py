@@ -77,7 +77,7 @@ def command(
 
     disguise = _disguise(anonymise, salt, salt_file, shift_times)
     chosen = make_selection(cluster=cluster, **filters)
-    with open_lake(data) as lake, open_session(lake) as session:
+    with open_lake(data) as lake, open_session(lake, unit=data.unit) as session:
         check_clusters(session, chosen.clusters)
         found = session.run(_every_job(), chosen)
         if found.num_used == 0:

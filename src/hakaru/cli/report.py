@@ -67,7 +67,7 @@ def command(
 
     _check_ending(output)
     chosen = make_selection(**selection)
-    with open_lake(data) as lake, open_session(lake, engine) as session:
+    with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
         check_clusters(session, chosen.clusters)
         size = write_report(session, output, chosen, _names(beside), lang)
     click.echo(f"{output} ({size / 1e6:.1f} MB)")

@@ -53,7 +53,15 @@ def command(data: Data, host: str, port: int, open_browser: bool, access_log: bo
 
     with _lake_of(data) as lake:
         _say_what_is_missing(lake)
-        serve(lake, host, port, access_folder=data.workspace, access_log=access_log, ready=ready)
+        serve(
+            lake,
+            host,
+            port,
+            access_folder=data.workspace,
+            access_log=access_log,
+            ready=ready,
+            unit=data.unit,
+        )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,7 +30,7 @@ from hakaru.cli._selection import (
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
-    from hakaru.analyses import Result, Session
+    from hakaru.analyses import Result, Session, Unit
 
 EPILOG = """\b
 Examples:
@@ -96,38 +96,37 @@ def command(
     analysis = load_all().get(id)
     format = choose_format(output_format, output, FORMATS)
     chosen = make_selection(**selection)
-    with open_lake(data) as lake, open_session(lake, engine) as session:
+    with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
         check_clusters(session, chosen.clusters)
         result = session.run(analysis, chosen, **parse_params(params))
         more = [*_why_empty(session, result), *notes_on_users(session, result)]
-        units = {session.unit(name) for name in result.selection.clusters}
     _refuse_its_own_group(result)
     result = in_order(result)
     if top is not None:
         result, rest = largest(result, top)
         more += rest
     if figure is not None:
-        _draw(result, figure, units, more, lang)
+        _draw(result, figure, more, lang)
     if figure is None or output is not None:
-        write_result(result, format, output, [*_remarks(result, units), *more])
+        write_result(result, format, output, [*_remarks(result), *more])
 
 
-def _remarks(result: Result, units: set[str]) -> list[str]:
+def _remarks(result: Result) -> list[str]:
     """What a figure says itself."""
     from hakaru.analyses import remarks
     from hakaru.texts import language
 
-    return [f"  {line}" for line in remarks(result, language("en", _unit(units)))]
+    return [f"  {line}" for line in remarks(result, language("en", _unit(result)))]
 
 
-def _unit(units: set[str]) -> Literal["gpu", "cpu"]:
-    return "cpu" if units == {"cpu"} else "gpu"
+def _unit(result: Result) -> Unit:
+    return "cpu" if set(result.units.values()) == {"cpu"} else "gpu"
 
 
-def _draw(result: Result, path: Path, units: set[str], more: Sequence[str], lang: str) -> None:
+def _draw(result: Result, path: Path, more: Sequence[str], lang: str) -> None:
     from hakaru.figures import draw, save
 
-    drawn = draw(result, unit=_unit(units), lang=lang)
+    drawn = draw(result, unit=_unit(result), lang=lang)
     drawn = replace(drawn, notes=(*drawn.notes, *(line.strip() for line in more)))
     with writing(path):
         save(drawn, path)

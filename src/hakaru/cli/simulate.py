@@ -147,7 +147,7 @@ def command(
     rules = _Rules(policy, estimates, events, limits, low_queues, walltimes, end_idle)
     _check(data, into, output, rules)
     selection = make_selection(**filters, cluster=cluster)
-    with open_lake(data) as lake, open_session(lake) as session:
+    with open_lake(data) as lake, open_session(lake, unit=data.unit) as session:
         check_clusters(session, selection.clusters)
         run = _Run(lake, session, selection, rules)
         if into is not None:

@@ -103,7 +103,7 @@ def command(
     chosen = make_selection(None, since, until, None, (), cluster)
     from hakaru.analyses import open_session
 
-    with open_lake(data) as lake, open_session(lake) as session:
+    with open_lake(data) as lake, open_session(lake, unit=data.unit) as session:
         check_clusters(session, chosen.clusters)
         chosen = one_cluster(session, chosen)
         outcome = _play(session, data, chosen, read, where | {"slurm": slurm})

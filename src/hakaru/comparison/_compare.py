@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses import Result, Selection, load_all
+from hakaru.analyses import Result, Selection, load_all, unit_remarks
 from hakaru.comparison._period import period_of
 from hakaru.comparison._users import users_note
 from hakaru.reference.metrics import Cell, Metric, read
 from hakaru.reference.published import Published, first_of_each, without_parts
+from hakaru.texts import language
 
 if TYPE_CHECKING:
     from hakaru.analyses import Session
@@ -146,7 +147,9 @@ class _Runs:
                 if result.analysis.id not in names:
                     names.append(result.analysis.id)
         order = sorted(lines, key=lambda key: key[0])
-        return [f"{key[0]}, {', '.join(lines[key])}: {key[1]}" for key in order]
+        told = [f"{key[0]}, {', '.join(lines[key])}: {key[1]}" for key in order]
+        remarks = [line for result in self.results.values() for line in _by_unit(result)]
+        return [*told, *dict.fromkeys(remarks)]
 
     def _result(self, metric: Metric, cluster: str) -> Result:
         key = (metric.analysis, metric.by, metric.min_run_s, tuple(metric.states))
@@ -173,11 +176,16 @@ class _Runs:
             return f"no job is selected; {period_of(self.session, cluster)}"
         by_state = any(e.num_jobs and e.rule.startswith("that are ") for e in result.left_out)
         hint = " (--state any counts jobs however they ended)" if by_state else ""
-        return f"all {result.num_selected:,} jobs are left out, {_rules(result)}{hint}"
+        told = [f"all {result.num_selected:,} jobs are left out, {_rules(result)}{hint}"]
+        return "; ".join([*told, *_by_unit(result)])
 
     def _from_settings(self, metric: Metric, cluster: str) -> Cell:
         value = _size(self.session.settings.cluster(cluster), metric.setting)
         return Cell(value, "" if value is not None else metric.missing)
+
+
+def _by_unit(result: Result) -> list[str]:
+    return unit_remarks(result, language("en"))
 
 
 def _size(settings: Any, name: str) -> float | None:

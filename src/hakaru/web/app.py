@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hakaru.analyses import Unit
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
 from hakaru.settings import Settings, load
@@ -45,13 +46,15 @@ def create_app(
     loopback: bool = True,
     cache: bool = True,
     bounds: Bounds | None = None,
+    unit: Unit | None = None,
 ) -> FastAPI:
     """The app over a lake. `loopback` says that it is reached from this machine only.
 
-    Tokens are those of `access_folder`, else of the lake's workspace. `bounds` are those of what-if.
+    Tokens are those of `access_folder`, else of the lake's workspace. `bounds` are those of what-if;
+    `unit` is what sizes count, in place of the settings' or the log's.
     """
     settings = settings or load(lake.workspace)
-    readers = Readers(lake, settings, cache)
+    readers = Readers(lake, settings, cache, unit)
     runs = Runs(bounds, lake.workspace)
     access = Access(Tokens(access_folder or lake.workspace), settings.web, open_here=loopback)
 

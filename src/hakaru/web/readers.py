@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from hakaru.analyses import Analysis, Result, Selection, Session, open_session
+from hakaru.analyses import Analysis, Result, Selection, Session, Unit, open_session
 from hakaru.engine import Value
 from hakaru.errors import HakaruError, InterruptedQuery
 from hakaru.lake import Lake
@@ -68,8 +68,14 @@ class _Slot:
 class Readers:
     """Asks the lake, a few questions at a time, and keeps what was answered."""
 
-    def __init__(self, lake: Lake, settings: Settings | None = None, cache: bool = True) -> None:
-        self.lake = lake
+    def __init__(
+        self,
+        lake: Lake,
+        settings: Settings | None = None,
+        cache: bool = True,
+        unit: Unit | None = None,
+    ) -> None:
+        self.lake, self.unit = lake, unit
         web = (settings or load(lake.workspace)).web
         self.query_s = web.query_seconds
         self.num_sessions = web.sessions
@@ -163,7 +169,7 @@ class Readers:
         version = version_of(self.lake)  # before opening: what is read may be newer, never older
         if slot.session is None or slot.version != version:
             slot.close()
-            slot.session = open_session(self.lake)
+            slot.session = open_session(self.lake, unit=self.unit)
             slot.version = version
         return slot.session
 

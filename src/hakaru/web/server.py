@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
 
+    from hakaru.analyses import Unit
+
 MAX_CONNECTIONS = 1000
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 SHUTDOWN_S = 5
@@ -31,6 +33,7 @@ def serve(
     access_folder: Path | None = None,
     access_log: bool = False,
     ready: Callable[[str, list[str]], None] = lambda url, others: None,
+    unit: Unit | None = None,
 ) -> None:
     """Serve the lake until the process is told to stop.
 
@@ -44,7 +47,7 @@ def serve(
         raise MissingExtraError(error.name or "FastAPI", "web") from None
     settings = load(lake.workspace)
     loopback = is_loopback(host)
-    app = create_app(lake, settings, access_folder=access_folder, loopback=loopback)
+    app = create_app(lake, settings, access_folder=access_folder, loopback=loopback, unit=unit)
     if not loopback and not app.state.access.is_configured:
         raise HakaruError(
             f"--host {host} would show every job to whoever can reach it. Make a token first: "
