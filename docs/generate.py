@@ -71,11 +71,11 @@ def analyses() -> str:
     parts = [
         "# The analyses\n",
         "Every one takes the filters `--cluster`, `--since`, `--until`, `--where`, `--min-run`,",
-        "`--state`, and most `--by` and `--weight`. `num_pes` counts GPUs or processors, and",
-        "`pe_hours` are the hours of those. GPUs it is where the jobs that hold some ran for at least half of",
-        "all run hours (the rest being jobs with processors and no GPU); where the hours are equal or unknown,",
-        "the numbers of jobs decide. `--unit gpu|cpu`, or `unit` in hakaru.toml, chooses. Jobs without a size",
-        "in the unit are left out of what needs one, and a line under the table says how to see them.\n",
+        "`--state`, and most `--by` and `--weight`. `num_pes` counts GPUs or processors, and `pe_hours` are",
+        "the hours of those. It counts GPUs where the jobs that hold some ran for at least half of all run",
+        "hours (the rest being jobs with processors and no GPU); where the hours are equal or unknown, the",
+        "numbers of jobs decide. `--unit gpu|cpu`, or `unit` in hakaru.toml, chooses. Jobs without a size in",
+        "that unit are left out where one is needed, and a line under the table says how to see them.\n",
     ]
     parts += [_analysis(analysis) for analysis in load_all()]
     return "\n".join(parts)

@@ -6,8 +6,9 @@ A query sees these tables and nothing else:
             of `--by`, else 'all'), `weight` (1.0, or the job's GPU-hours), `num_pes` (GPUs or, by the
             cluster's unit, processors), `num_other_pes` (the other of the two), `pe_hours`,
             `parallelism` (single-pe, single-node, multi-node, unknown-nodes),
-            `submitted_local` and `ended_local` (the site's clock), `quarter` (2018Q1)
-            and, cheaper to group by, `class_number`, `quarter_number` and `ended_quarter_number`, which `_site.py` names.
+            `submitted_local` and `ended_local` (the site's clock), `quarter` (2018Q1) and, cheaper
+            to group by, `class_number`, `quarter_number` and `ended_quarter_number`, which `_site.py`
+            names.
 `limits`    `cluster, queue, limit_s, is_known`: the most that a queue lets one ask for: as set, else the
             largest request that the whole log has seen there.
 `capacity`  `cluster, since_s, until_s, num_pes`: the size of the machine over time, where known.
