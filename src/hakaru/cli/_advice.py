@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 from hakaru.cli._replay import fit_lines, trust_lines
 from hakaru.cli._schedule import SHOWN, duration
 from hakaru.cli._table import Column, Line, table_lines, wrapped
+from hakaru.sim.advise.words import change_text, name_of, value_text
 
 if TYPE_CHECKING:
-    from hakaru.sim.advise import Advice, Constraints, Found, Objective, SlurmLines
+    from hakaru.sim.advise import Advice, Found, Measured, Objective, SlurmLines
     from hakaru.sim.machine import Machine
 
 WORDS = {
@@ -25,7 +26,7 @@ WORDS = {
     "jobs_per_user": "jobs at once for each user",
     "backfill": "backfilling",
 }
-FEW_TRIALS = 50  # below it the sampler has hardly begun to learn
+HEADINGS = {"change": "advised", "try": "to try", "keep": "best found, not advised"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Told:
     zone: str
     machine: Machine
     objective: Objective
-    constraints: Constraints
     qos: str = "normal"
     whence: str = ""  # where the machine comes from
 
@@ -52,11 +52,11 @@ class Told:
 
 
 def advice_lines(told: Told, width: int) -> Iterator[Line]:
-    """What was asked, what is advised, why, and how far the replay is from the record."""
-    yield from _asked(told, width)
-    yield "", ""
-    for text in wrapped(_verdict(told), width):
+    """The verdict, what was asked, why, and how far the replay is from the record."""
+    for text in wrapped(told.advice.verdict.sentence, width):
         yield text, "bold"
+    yield "", ""
+    yield from _asked(told, width)
     for table, note in (
         (_settings(told), _without(told)),
         (evidence := _evidence(told), _marks(evidence)),
@@ -74,16 +74,6 @@ def advice_lines(told: Told, width: int) -> Iterator[Line]:
     yield from _fidelity(told, width)
 
 
-def value_text(metric: str, value: float | None) -> str:
-    """A metric's value as a person reads it."""
-    way = next(way for id, _, way in SHOWN if id == metric)
-    if value is None or value != value:
-        return "–"
-    if way == "time":
-        return duration(value)
-    return f"{value:.1%}" if way == "share" else f"{value:,.2f}"
-
-
 def as_document(told: Told) -> dict[str, Any]:
     """The advice as plain data."""
     from hakaru.sim.replay import differences, months_of
@@ -94,9 +84,11 @@ def as_document(told: Told) -> dict[str, Any]:
         "cluster": told.cluster,
         "num_pes": told.machine.num_pes,
         "objective": {"metric": told.objective.metric, "jobs": told.objective.words},
-        "constraints": asdict(told.constraints),
-        "is_advised": advice.rule is not None,
-        "why_not": advice.why_not,
+        "constraints": asdict(advice.constraints),
+        "verdict": advice.verdict.kind,
+        "sentence": advice.verdict.sentence,
+        "why": list(advice.verdict.why),
+        "losses": [asdict(loss) for loss in _judged(advice).losses],
         "gain": advice.gain,
         "change_interval": list(advice.change) if advice.change else None,
         "num_weeks_held_out": advice.num_weeks,
@@ -112,7 +104,8 @@ def as_document(told: Told) -> dict[str, Any]:
         "broken": dict(advice.broken),
         "seconds": advice.seconds,
         "baseline": _found(advice.baseline),
-        "advised": _found(advice.advised),
+        "found": _found(advice.advised),
+        "refused": _found(advice.refused) if advice.refused else None,
         "best": [_found(found) for found in advice.best],
         "importance": dict(advice.importance),
         "replay_error": {whose: dict(errors) for whose, errors in advice.errors.items()},
@@ -132,11 +125,16 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
     advice, baseline = told.advice, told.advice.space.baseline
     have = ", ".join([baseline.policy.id, *(write_limit(limit) for limit in baseline.limits)])
     aim = "highest" if told.objective.sign < 0 else "lowest"
-    keeps = [f"{_name(m)} kept within {p:.0%}" for m, p in told.constraints.keep.items()]
-    keeps += [f"no {kind} losing more than {p:.0%}" for kind, p in told.constraints.loses.items()]
-    yield f"Advice for {told.cluster}, {write_machine(told.machine, told.unit)}", "bold"
+    keeps = [
+        f"{name_of(m)} kept within {p * 100:g} %" for m, p in told.advice.constraints.keep.items()
+    ]
+    keeps += [
+        f"no {kind} losing more than {p * 100:g} %"
+        for kind, p in told.advice.constraints.loses.items()
+    ]
     texts = [
-        f"asked: the {aim} {_name(told.objective.metric)} of {told.objective.words}, "
+        f"for {told.cluster}, {write_machine(told.machine, told.unit)}",
+        f"asked: the {aim} {name_of(told.objective.metric)} of {told.objective.words}, "
         + (", ".join(keeps) or "nothing to be kept"),
         f"the machine is {told.whence}",
         f"what you have: {have}",
@@ -159,58 +157,14 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
             yield line, ""
 
 
-def _verdict(told: Told) -> str:
-    advice, metric = told.advice, told.objective.metric
-    if advice.why_not:
-        few = (
-            f" {advice.num_trials} trials are few for {len(advice.space.knobs)} settings: more may find "
-            "something (--trials 100)."
-            if advice.num_trials < FEW_TRIALS
-            else ""
-        )
-        return f"Nothing is advised: {advice.why_not}.{few}"
-    values = (advice.baseline.held_out, advice.advised.held_out)
-    before, after = (value_text(metric, each.chosen[metric]) for each in values)
-    return (
-        f"Change the settings below: {_name(metric)} of {told.objective.words} goes from {before} to "
-        f"{after} ({_change(values[0].chosen[metric], values[1].chosen[metric])}) on the weeks that "
-        f"were not searched{_sureness(told)}.{_beside_error(told)}"
-    )
-
-
-def _beside_error(told: Told) -> str:
-    """What a gain is worth that is smaller than the replay's own error."""
-    metric = told.objective.metric
-    values = (told.advice.baseline.held_out, told.advice.advised.held_out)
-    before, after = (each.chosen[metric] for each in values)
-    if not _is_within(told, "chosen", metric, before, after):
-        return ""
-    error = value_text(metric, told.advice.errors["chosen"][metric])
-    return (
-        f" The replay itself is farther from the record (by {error} in a month's {_name(metric)}, on "
-        "average): this gain alone is no reason to change anything."
-    )
+def _judged(advice: Advice) -> Measured:
+    """What is said of who loses: of what was found, else of what was refused for it."""
+    return (advice.refused or advice.advised).held_out
 
 
 def _is_within(told: Told, whose: str, metric: str, before: float, after: float) -> bool:
     error = told.advice.errors[whose].get(metric)
     return error is not None and before != after and abs(after - before) <= error
-
-
-def _sureness(told: Told) -> str:
-    """The interval of the change, or why there is none."""
-    advice, metric = told.advice, told.objective.metric
-    if advice.change is not None:
-        low, high = (value_text(metric, bound) for bound in advice.change)
-        return f" (95 % interval of the change {low} to {high} from {advice.num_weeks} weeks)"
-    from hakaru.sim.whatif.intervals import LEAST_WEEKS
-
-    if advice.num_weeks < LEAST_WEEKS:
-        return (
-            f". These are {advice.num_weeks}, and an interval needs {LEAST_WEEKS}: how much of the gain is "
-            "chance is not known"
-        )
-    return ". This change has no interval: how much of it is chance is not known"
 
 
 def _settings(told: Told) -> list[Column]:
@@ -219,14 +173,14 @@ def _settings(told: Told) -> list[Column]:
     names = [name for name, value in advice.point.items() if value != advice.space.now[name]]
     without = _signed(told, advice.without)
     metric = told.objective.metric
-    found = "advised" if advice.rule else "best found, not advised"
+    found = HEADINGS[advice.verdict.kind]
     broken = [", ".join(advice.broken_without[name]) or "–" for name in names]
     breaks = [Column("breaks without it", broken, right=False)] if advice.broken else []
     return [
         Column("setting", [_setting(told, name) for name in names], right=False),
         Column("now", [_setting_value(told, name, advice.space.now[name]) for name in names]),
         Column(found, [_setting_value(told, name, advice.point[name]) for name in names]),
-        Column(f"{_name(metric)} without it", [value_text(metric, without[n]) for n in names]),
+        Column(f"{name_of(metric)} without it", [value_text(metric, without[n]) for n in names]),
         Column("importance", [f"{advice.importance.get(name, 0):.0%}" for name in names]),
         *breaks,
     ]
@@ -277,7 +231,7 @@ def _marked(
     told: Told, whose: str, metric: str, old: Mapping[str, float], new: Mapping[str, float]
 ) -> str:
     """The change, with a mark where the replay's own error is larger."""
-    text = _change(old[metric], new[metric])
+    text = change_text(old[metric], new[metric])
     return f"{text} ≈" if _is_within(told, whose, metric, old[metric], new[metric]) else text
 
 
@@ -344,10 +298,6 @@ def _moment(told: Told) -> datetime:
     return datetime.fromtimestamp(told.advice.split, ZoneInfo(told.zone))
 
 
-def _name(metric: str) -> str:
-    return metric.removesuffix("_s").replace("_", " ")
-
-
 def _setting(told: Told, name: str) -> str:
     return WORDS[name].format(unit="GPU" if told.unit == "gpu" else "processor")
 
@@ -358,14 +308,3 @@ def _setting_value(told: Told, name: str, value: int | str) -> str:
     if name in ("gpus_per_user", "jobs_per_user") and value >= told.machine.num_pes:
         return "no limit"
     return duration(value * 3600) if name == "half_life_h" else f"{value:,}"
-
-
-def _change(before: float, after: float) -> str:
-    if before != before or after != after:
-        return "–"
-    if before == after:
-        return "0 %"
-    if not before:
-        return "new"
-    told = f"{(after - before) / abs(before):+.1%}".replace("%", " %")
-    return "0.0 %" if told[1:] == "0.0 %" else told

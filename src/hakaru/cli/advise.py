@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   hakaru advise --cluster mine --minimise p95-wait --for "num_pes = 1" --keep utilisation
-  hakaru advise --cluster mine --for multi-node --search limits --no-account-loses-more-than 10%
+  hakaru advise --cluster mine --for multi-node --search limits --no-account-loses-more-than 25%
   hakaru advise --from log.swf.gz --processors 100 --minimise mean-bounded-slowdown -o advice.json
 """
 CLASSES = ("single-pe", "single-node", "multi-node")
@@ -55,6 +56,10 @@ def part_of(text: str, where: str) -> float:
 
 def _part(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
     return None if text is None else part_of(text, param.opts[0])
+
+
+def _loss(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    return math.inf if text == "any" else _part(ctx, param, text)
 
 
 def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
@@ -94,15 +99,15 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     "--no-account-loses-more-than",
     "account",
     metavar="PART",
-    callback=_part,
-    help="In mean wait, e.g. 10%.",
+    callback=_loss,
+    help="In mean wait; 10% by default, `any` for no bound.",
 )
 @click.option(
     "--no-user-loses-more-than",
     "user",
     metavar="PART",
-    callback=_part,
-    help="In mean wait, e.g. 25%.",
+    callback=_loss,
+    help="In mean wait; 10% by default, `any` for no bound.",
 )
 @click.option(
     "--search",
@@ -144,7 +149,7 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     show_default=True,
     metavar="PART",
     callback=_part,
-    help="The first weeks, which are searched; the others are the judge.",
+    help="Share of the weeks used for the search; the rest is held out.",
 )
 @click.option(
     "--months",
@@ -161,10 +166,11 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     help="Write the advice with its evidence as JSON.",
 )
 def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **given: Any) -> None:
-    """Search limits and weights for an aim, and print them as lines of Slurm's configuration.
+    """Search limits and weights for an aim: change them, try them on a part of the machine, or keep yours.
 
-    The first weeks of the log are searched by replay; the weeks after them judge what was found. What is no
-    better there than what you have is not advised.
+    The first weeks of the log are searched by replay; the weeks after them judge what was found. Lines of
+    Slurm's configuration are printed only with the verdict to change: it is better there, by more than chance
+    and than the replay's own error, and no user and no account loses more than 10 % in mean wait.
     """
     from hakaru.analyses import open_session
     from hakaru.cli._advice import Told, advice_lines, as_document
@@ -196,8 +202,8 @@ def _check(output: Path | None, qos: str, given: dict[str, Any]) -> None:
         )
     if not 0 < given["search_part"] < 1:
         raise HakaruError(
-            f"--search-part is above 0% and below 100%, found {given['search_part']:.0%}: what is not "
-            "searched is the judge"
+            f"--search-part is above 0% and below 100%, found {given['search_part']:.0%}: the rest is "
+            "held out"
         )
     if POLICIES.get(given["policy_id"]).preempts:
         raise HakaruError(
@@ -239,7 +245,6 @@ def _advised(
         zone,
         taken.machine,
         objective,
-        constraints,
         whence="; ".join([taken.whence, *taken.notes]),
     )
 
@@ -321,7 +326,7 @@ def _progress(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from hakaru.cli._advice import value_text
+    from hakaru.sim.advise.words import value_text
 
     if not sys.stderr.isatty():
         yield None

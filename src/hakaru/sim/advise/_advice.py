@@ -13,8 +13,9 @@ import numpy as np
 from hakaru.errors import HakaruError
 from hakaru.sim.advise.case import Case, Constraints, Measured, Objective
 from hakaru.sim.advise.search import Effort, Search, Tell
-from hakaru.sim.advise.space import Point, Rule, Space
+from hakaru.sim.advise.space import Point, Rule, Space, Value
 from hakaru.sim.advise.sureness import change_of
+from hakaru.sim.advise.verdict import Evidence, Verdict, verdict_of
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.replay import Known, months_of
 from hakaru.sim.run import Options, simulate
@@ -41,13 +42,16 @@ class Found:
 
 @dataclass(frozen=True)
 class Advice:
-    """`rule` is None where nothing beats the baseline; `why_not` says so."""
+    """`rule` is what to set, and None unless the verdict is to change."""
 
+    verdict: Verdict
     rule: Rule | None
     point: Point
-    why_not: str | None
     baseline: Found
     advised: Found
+    refused: (
+        Found | None
+    )  # the largest gain that breaks what must be kept, where no other was found
     best: Sequence[Found]
     importance: Mapping[str, float]
     without: Mapping[str, float]  # the objective if one setting stayed as it is
@@ -57,6 +61,7 @@ class Advice:
     num_settings: int
     num_allowed: int  # settings that keep what must be kept
     broken: Mapping[str, int]  # how many settings break each constraint
+    constraints: Constraints  # those that held: defaults and what was asked for
     num_searched: int  # jobs
     num_held_out: int
     seconds: float
@@ -101,8 +106,7 @@ def advise(
     first = workload.submit < split
     keep = np.ones(len(workload), bool) if objective.of is None else objective.of(workload)
     _check_jobs(keep & compared, first, objective)
-    constraints = constraints or Constraints()
-    _check_names(workload, constraints)
+    constraints = (constraints or Constraints()).resolved(workload)
     searched = Case(
         workload.take(first), machine, options, objective, constraints, keep[first], compared[first]
     )
@@ -147,15 +151,6 @@ def _check_jobs(keep: Any, first: Any, objective: Objective) -> None:
             )
 
 
-def _check_names(workload: Workload, constraints: Constraints) -> None:
-    for kind in constraints.loses:
-        if not workload.names[kind]:
-            raise HakaruError(
-                f"the log knows no {kind}s, so that none can be kept from losing: leave out "
-                f"--no-{kind}-loses-more-than"
-            )
-
-
 def _conclude(
     search: Search,
     held_out: Case,
@@ -170,24 +165,45 @@ def _conclude(
     allowed, num_settings, broken = search.allowed(), len(search.known), search.broken()
     point, best = allowed[0]
     baseline = Found(space.now, searched_base, held_out.baseline)
+    refused = None
     with ThreadPoolExecutor(search.effort.threads) as pool:
         if best.value < searched_base.value:
             point = search.simplified(point, best, pool)
+        elif forbidden := search.forbidden():
+            refused = forbidden[0]
         without = search.without(point, pool)
         (best,) = search.measured([point], pool)
         others = [each for each in allowed if each[1].value < searched_base.value][:NUM_BEST]
-        rules = [space.rule(each) for each in (point, *(other for other, _ in others))]
-        judged = list(pool.map(held_out.of, rules[1:]))
-    schedule = held_out.play(rules[0])
+        judged = list(pool.map(held_out.of, [space.rule(other) for other, _ in others]))
+    schedule = held_out.play(space.rule(point))
     advised = Found(point, best, held_out.measured(schedule))
     change = change_of(held_out, replayed, schedule)
-    why_not = _why_not(baseline, advised, num_settings) or _not_sure(held_out, change)
+    errors = {
+        name: Known.of(replayed, held_out.options.zone, jobs).errors()
+        for name, jobs in (("chosen", held_out.keep), ("all", held_out.counted))
+    }
+    evidence = Evidence(
+        objective=held_out.objective,
+        constraints=held_out.constraints,
+        space=space,
+        rule=space.rule(point),
+        baseline=baseline,
+        found=advised,
+        refused=_judged(refused, space, held_out),
+        interval=change,
+        num_weeks=held_out.weeks.count,
+        error=errors["chosen"].get(held_out.objective.metric),
+        num_trials=search.num_trials,
+        num_settings=num_settings,
+    )
+    verdict = verdict_of(evidence)
     return Advice(
-        rule=None if why_not else space.rule(point),
+        verdict=verdict,
+        rule=evidence.rule if verdict.kind == "change" else None,
         point=point,
-        why_not=why_not,
         baseline=baseline,
         advised=advised,
+        refused=evidence.refused,
         best=[Found(p, m, h) for (p, m), h in zip(others, judged, strict=True)],
         importance=search.importance,
         without={name: got.value for name, got in without.items()},
@@ -197,6 +213,7 @@ def _conclude(
         num_settings=num_settings,
         num_allowed=len(allowed),
         broken=broken,
+        constraints=held_out.constraints,
         num_searched=int(search.case.counted.sum()),
         num_held_out=int(held_out.counted.sum()),
         seconds=time.monotonic() - begun,
@@ -206,37 +223,15 @@ def _conclude(
         counted=counted,
         change=change,
         num_weeks=held_out.weeks.count,
-        errors={
-            name: Known.of(replayed, held_out.options.zone, jobs).errors()
-            for name, jobs in (("chosen", held_out.keep), ("all", held_out.counted))
-        },
+        errors=errors,
     )
 
 
-def _why_not(baseline: Found, advised: Found, num_settings: int) -> str | None:
-    if not advised.searched.value < baseline.searched.value:
-        return (
-            f"none of the {num_settings} settings tried keeps what must be kept and beats what you have "
-            "on the weeks searched"
-        )
-    if not advised.held_out.value < baseline.held_out.value:
-        return (
-            "what was best on the weeks searched is no better than what you have on those held out"
-        )
-    if advised.held_out.broken:
-        broken = ", ".join(advised.held_out.broken)
-        told = "; ".join(f"{kind} {words}" for kind, words in advised.held_out.worst.items())
-        return f"on the weeks held out it breaks: {broken}" + (
-            f" (worst off: {told})" if told else ""
-        )
-    return None
-
-
-def _not_sure(held_out: Case, change: tuple[float, float] | None) -> str | None:
-    """Where there is an interval, it must lie wholly on the better side."""
-    if change is None or max(bound * held_out.objective.sign for bound in change) < 0:
+def _judged(
+    refused: tuple[dict[str, Value], Measured] | None, space: Space, held_out: Case
+) -> Found | None:
+    """What is refused, on the weeks held out too."""
+    if refused is None:
         return None
-    return (
-        f"on the {held_out.weeks.count} weeks held out it is better as a whole, but weeks differ so much "
-        "that the 95 % interval of the change holds zero"
-    )
+    point, searched = refused
+    return Found(point, searched, held_out.of(space.rule(point)))

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
+from hakaru.sim.advise.losses import (
+    KINDS,
+    MOST_LOSS,
+    Kind,
+    Loss,
+    Waits,
+    excess_h,
+    losses_of,
+    waits_of,
+)
 from hakaru.sim.metrics import measure
 from hakaru.sim.run import Options, simulate
 from hakaru.sim.whatif.curves import use_of
@@ -30,8 +40,6 @@ METRICS = (
 # Summed by the kernels over the whole replay, not over the weeks that are judged.
 OF_WHOLE_REPLAY = ("fragmentation", "idle_while_waiting", "pe_hours_lost")
 HIGHER_IS_BETTER = ("utilisation",)
-# A loss of less than a minute is none: ten per cent of a wait of seconds says nothing.
-NO_LOSS_S = 60.0
 SEED, NUM_RESAMPLES = 1, 1000
 
 
@@ -54,22 +62,37 @@ class Constraints:
     """What must hold beside: metrics that may get worse by a part only, and nobody who loses more.
 
     `keep` maps metrics of all jobs to the part; `loses` maps account or user to the part that the mean wait
-    of any of them may grow by. That no job is left waiting for ever is always asked for.
+    of any of them may grow by, where that is not a tenth; infinity lifts it. That no job is left waiting for
+    ever is always asked for.
     """
 
     keep: Mapping[str, float] = field(default_factory=dict)
-    loses: Mapping[Literal["account", "user"], float] = field(default_factory=dict)
+    loses: Mapping[Kind, float] = field(default_factory=dict)
+
+    def resolved(self, workload: Workload) -> Constraints:
+        """With the default for what is not named, as far as the log knows users and accounts."""
+        for kind in self.loses:
+            if not workload.names[kind] and math.isfinite(self.loses[kind]):
+                raise HakaruError(
+                    f"the log knows no {kind}s, so that none can be kept from losing: leave out "
+                    f"--no-{kind}-loses-more-than"
+                )
+        usual = {kind: MOST_LOSS for kind in KINDS if workload.names[kind]}
+        every = {**usual, **self.loses}
+        return replace(
+            self, loses={kind: most for kind, most in every.items() if math.isfinite(most)}
+        )
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a rule gives on some weeks. A constraint above 0 is broken; `worst` names who loses most."""
+    """What a rule gives on some weeks. A constraint above 0 is broken; `losses`: who loses too much."""
 
     value: float
     chosen: Mapping[str, float]
     all_jobs: Mapping[str, float]
     constraints: Mapping[str, float] = field(default_factory=dict)
-    worst: Mapping[str, str] = field(default_factory=dict)
+    losses: tuple[Loss, ...] = ()
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -98,11 +121,13 @@ class Case:
         self.keep = keep & self.counted
         self.weeks = Weeks.of(workload.submit[self.counted], SEED, NUM_RESAMPLES)
         self.baseline: Measured | None = None
-        self.base_waits: dict[str, Any] = {}
+        self.base_waits: dict[Kind, Waits] = {}
 
     def set_baseline(self, rule: Rule, schedule: Schedule | None = None) -> None:
         schedule = schedule or self.play(rule)
-        self.base_waits = {kind: self._waits(schedule, kind) for kind in self.constraints.loses}
+        self.base_waits = {
+            kind: waits_of(schedule, kind, self.counted) for kind in self.constraints.loses
+        }
         self.baseline = self.measured(schedule)
         if math.isnan(self.baseline.value):
             raise HakaruError(
@@ -128,35 +153,20 @@ class Case:
             - most
             for metric, most in self.constraints.keep.items()
         }
-        worst: dict[str, str] = {}
+        losses: list[Loss] = []
         for kind, most in self.constraints.loses.items():
-            constraints[f"no {kind} loses"], worst[kind] = self._loss(schedule, kind, most)
+            before, after = self.base_waits[kind], waits_of(schedule, kind, self.counted)
+            constraints[f"no {kind} loses"] = excess_h(before, after, most)
+            losses += losses_of(before, after, most)
         unstarted = all_jobs["num_unstarted"] - self.baseline.all_jobs["num_unstarted"]
         return Measured(
-            value, chosen, all_jobs, {**constraints, "every job begins": unstarted}, worst
+            value, chosen, all_jobs, {**constraints, "every job begins": unstarted}, tuple(losses)
         )
 
     def _use(self, schedule: Schedule) -> dict[str, float]:
         """Utilisation of the weeks in which jobs count; other uses are known of the whole replay only."""
         used, there = (float(each.sum()) for each in use_of(schedule, self.weeks.begins, WEEK_S))
         return {"utilisation": used / there if there else math.nan}
-
-    def _waits(self, schedule: Schedule, kind: str) -> Any:
-        """The mean wait of each account or user; nan without jobs."""
-        codes = getattr(schedule.workload, kind)
-        began = self.counted & (schedule.start >= 0) & (codes >= 0)
-        size = len(schedule.workload.names[kind])
-        num_jobs = np.bincount(codes[began], minlength=size)
-        waits = np.bincount(codes[began], weights=schedule.wait[began], minlength=size)
-        return np.divide(waits, num_jobs, out=np.full(size, np.nan), where=num_jobs > 0)
-
-    def _loss(self, schedule: Schedule, kind: str, most: float) -> tuple[float, str]:
-        """By how many hours the worst off passes what may be lost, and who it is."""
-        before, after = self.base_waits[kind], self._waits(schedule, kind)
-        excess = np.nan_to_num(after - before * (1 + most) - NO_LOSS_S, nan=-np.inf)
-        at = int(excess.argmax())
-        words = f"{schedule.workload.names[kind][at]}: {before[at]:.0f} s to {after[at]:.0f} s"
-        return max(float(excess[at]), -1e9) / 3600, words
 
 
 def _worse(metric: str, before: float, after: float) -> float:

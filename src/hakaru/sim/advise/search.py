@@ -83,6 +83,12 @@ class Search:
         kept = [each for each in self.known.values() if not each[1].broken]
         return sorted(kept, key=lambda each: each[1].value)
 
+    def forbidden(self) -> list[tuple[dict[str, Value], Measured]]:
+        """What beats the baseline but breaks what must be kept, the best first."""
+        found = [each for each in self.known.values() if each[1].broken]
+        better = [each for each in found if each[1].value < self.baseline.value]
+        return sorted(better, key=lambda each: each[1].value)
+
     def broken(self) -> dict[str, int]:
         """How many of the settings measured break each constraint, the most first."""
         names = Counter(name for _, got in self.known.values() for name in got.broken)
