@@ -6,6 +6,7 @@ Units live in the names, times are UTC, and unknown is null. The data dictionary
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -41,7 +42,9 @@ class Table:
     """A table of the lake: its key, its columns, and which of two rows with one key is kept.
 
     `prefer` lists SQL expressions, most important first; the row with the greater values wins. Ties
-    go to the row that knows more columns. The order in which rows arrive never matters.
+    go to the row that knows more columns. The order in which rows arrive never matters. `final` is
+    the SQL condition of a row that should not change any more: two such rows that know different
+    values of a column are a conflict.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Table:
     time: str
     columns: tuple[Column, ...]
     prefer: tuple[str, ...] = ()
+    final: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -72,12 +76,23 @@ class Table:
         return pa.schema([pa.field(c.name, types[c.type]) for c in self.columns])
 
 
+def qualified(expression: str, table: Table, alias: str) -> str:
+    """The expression with its columns, not its quoted words, taken from `alias`."""
+
+    def qualify(found: re.Match[str]) -> str:
+        word = found.group()
+        return f'{alias}."{word}"' if word in table.names else word
+
+    return re.sub(r"'[^']*'|\w+", qualify, expression)
+
+
 JOBS = Table(
     name="jobs",
     meaning="One row a job; a requeued attempt is a row of its own.",
     key=("cluster", "job_id", "submitted_at"),
     time="submitted_at",
     prefer=("CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 ELSE 2 END", "ended_at"),
+    final="coalesce(state, '') NOT IN ('pending', 'running')",
     columns=(
         Column("cluster", "string", "The cluster's name in this workspace."),
         Column(
@@ -208,6 +223,7 @@ INGESTS = Table(
         Column("num_updated", "bigint", "Records that replaced a lesser one.", "rows"),
         Column("num_unchanged", "bigint", "Records that were there already.", "rows"),
         Column("num_repeated", "bigint", "Records that stood twice in the input.", "rows"),
+        Column("num_conflicts", "bigint", "Records that contradict another of the same job.", "rows"),
         Column("num_rejected", "bigint", "Records that could not be read.", "rows"),
     ),
 )

@@ -44,7 +44,7 @@ README.md has the whole sacct command."""
     "--guess", is_flag=True, help="Propose a mapping for --format table, and read nothing."
 )
 @click.option("--zone", help="Time zone of times that have none, e.g. Asia/Tokyo (sacct).")
-@click.option("--strict", is_flag=True, help="Stop at the first bad row and store nothing.")
+@click.option("--strict", is_flag=True, help="Stop at the first bad row or conflict, and store nothing.")
 @workspace_option
 def command(
     paths: tuple[Path, ...],
@@ -94,9 +94,10 @@ def print_summary(summary: Summary, workspace: Path) -> None:
         f"{'file' if summary.num_files == 1 else 'files'} ({', '.join(summary.sources)}) "
         f"in {summary.seconds:.1f} s"
     )
+    conflicts = f"in conflict {upsert.num_conflicts:,}, " if upsert.num_conflicts else ""
     click.echo(
         f"  new {upsert.num_new:,}, updated {upsert.num_updated:,}, unchanged {upsert.num_unchanged:,}, "
-        f"repeated {upsert.num_repeated:,}, rejected {summary.num_rejected:,}"
+        f"repeated {upsert.num_repeated:,}, {conflicts}rejected {summary.num_rejected:,}"
     )
     for reason, count in summary.rejected_by_reason.items():
         click.echo(f"    {count:,} × {reason}")

@@ -6,15 +6,15 @@ values. The greatest of a set does not depend on the order in which its members 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.duckdb import one_row, scan_files
+from hakaru.lake._conflicts import Conflicts, clash_of, find_inside, summarise
 from hakaru.lake._log import FILE_BYTES, File, Log, Written, write_parquet
-from hakaru.schema import Table
+from hakaru.schema import Table, qualified
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -32,7 +32,10 @@ class Upsert:
     num_updated: int = 0
     num_unchanged: int = 0
     num_repeated: int = 0
+    num_conflicts: int = 0  # rows that contradict another one, of this write or stored before
     num_moved: int = 0  # new rows whose id was there already, a little earlier or later
+    inside: Conflicts = field(default=Conflicts(), compare=False)
+    stored: Conflicts = field(default=Conflicts(), compare=False)
 
 
 def merge(
@@ -47,31 +50,53 @@ def merge(
     num_rows = _count(con, rows)
     if num_rows == 0:
         return Upsert()
-    incoming = without_repeats(con, table, rows)
+    incoming, inside = without_repeats(con, table, rows)
     num_incoming = num_rows if incoming == rows else _count(con, incoming)
+    stored, num_moved = Conflicts(), 0
     near, within = _near(con, log, incoming)
     if near:
         _find_changes(con, table, incoming, near, within)
-        num_changed, num_new = one_row(
-            con, "SELECT count(*), count(*) - count(_file) FROM merge_changed"
-        )
-        fresh = "(FROM merge_changed WHERE _file IS NULL)"
-        num_moved = _count_moved(con, log, fresh, id_column) if id_column and num_new else 0
-        if num_changed:
-            _write_changes(con, log, near, folder)
-        con.execute("DROP TABLE merge_changed")
+        stored = summarise(con, table, "merge_clashing", "count(*)")
+        num_new, num_updated, num_alike = one_row(con, _TALLY.format(num_incoming=num_incoming))
+        if id_column and num_new:
+            fresh = "(FROM merge_changed WHERE _file IS NULL)"
+            num_moved = _count_moved(con, log, fresh, id_column)
+        _write_changes(con, log, near, folder)
+        con.execute("DROP TABLE merge_found")
     else:
-        num_changed = num_new = num_incoming
+        num_new, num_updated, num_alike = num_incoming, 0, 0
         num_moved = _count_moved(con, log, incoming, id_column) if id_column else 0
         content = f"SELECT {columns_of(table)} FROM {incoming}"
         log.commit(write_parquet(con, table, content, folder / "new"), [])
     return Upsert(
         num_new=num_new,
-        num_updated=num_changed - num_new,
-        num_unchanged=num_incoming - num_changed,
-        num_repeated=num_rows - num_incoming,
+        num_updated=num_updated,
+        num_unchanged=num_alike,
+        num_repeated=num_rows - num_incoming - inside.num_rows,
+        num_conflicts=inside.num_rows + stored.num_rows,
         num_moved=num_moved,
+        inside=inside,
+        stored=stored,
     )
+
+
+# each incoming row counts once: a row that contradicts the stored one is neither better nor alike
+_TALLY = """
+    SELECT count(*) FILTER (_file IS NULL),
+           count(*) FILTER (_file IS NOT NULL AND _clash IS NULL),
+           {num_incoming} - count(*)
+    FROM merge_found
+"""
+
+
+def conflicts(con: DuckDBPyConnection, log: Log, rows: str) -> tuple[Conflicts, Conflicts]:
+    """Which rows contradict one another, and which a stored one; nothing is written."""
+    incoming, inside = without_repeats(con, log.table, rows)
+    near, within = _near(con, log, incoming)
+    if not near:
+        return inside, Conflicts()
+    _find_changes(con, log.table, incoming, near, within)
+    return inside, summarise(con, log.table, "merge_clashing", "count(*)")
 
 
 def compact(con: DuckDBPyConnection, log: Log, folder: Path) -> None:
@@ -103,20 +128,28 @@ def _by_cluster(
         yield name, [file for file in files if file.may_hold([name])]
 
 
-def without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> str:
-    """The relation itself, or a view with the best row a key where keys repeat within it."""
+def without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> tuple[str, Conflicts]:
+    """The relation itself, or a view with the best row a key where keys repeat within it.
+
+    Rows that are the same in every column are one; the others may contradict one another.
+    """
     keys = ", ".join(f'"{name}"' for name in table.key)
     con.execute(
         f"CREATE OR REPLACE TEMP TABLE merge_repeated AS SELECT {keys} FROM {rows} "
         "GROUP BY ALL HAVING count(*) > 1"
     )
     if _count(con, "merge_repeated") == 0:
-        return rows
+        return rows, Conflicts()
     same = _same_key(table, "r", "merge_repeated")
     con.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE merge_best AS
-        SELECT {columns_of(table)} FROM {rows} AS r SEMI JOIN merge_repeated ON {same}
+        CREATE OR REPLACE TEMP TABLE merge_contents AS
+        SELECT DISTINCT {columns_of(table)} FROM {rows} AS r SEMI JOIN merge_repeated ON {same}
+        """
+    )
+    con.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE merge_best AS SELECT {columns_of(table)} FROM merge_contents AS r
         QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY {_rank(table, "r")} DESC) = 1
         """
     )
@@ -127,7 +160,7 @@ def without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> str:
         UNION ALL FROM merge_best
         """
     )
-    return "merge_incoming"
+    return "merge_incoming", find_inside(con, table, "merge_contents")
 
 
 def _count_moved(con: DuckDBPyConnection, log: Log, fresh: str, id_column: str) -> int:
@@ -174,7 +207,8 @@ def _near(con: DuckDBPyConnection, log: Log, rows: str) -> tuple[list[File], str
 def _find_changes(
     con: DuckDBPyConnection, table: Table, incoming: str, near: Sequence[File], within: str
 ) -> None:
-    """Table `merge_changed`: rows to store, with the file of the row that each replaces."""
+    """Views `merge_changed`: rows to store, with the file of the row that each replaces, and
+    `merge_clashing`: rows that contradict the stored one, with the columns in `_clash`."""
     paths = [file.path for file in near]
     differs = " OR ".join(
         f'incoming."{c}" IS DISTINCT FROM stored."{c}"' for c in table.names if c not in table.key
@@ -182,21 +216,33 @@ def _find_changes(
     columns = ", ".join(f'incoming."{name}"' for name in table.names)
     con.execute(
         f"""
-        CREATE OR REPLACE TEMP TABLE merge_changed AS
-        SELECT {columns}, stored._file FROM {incoming} AS incoming LEFT JOIN (
+        CREATE OR REPLACE TEMP TABLE merge_found AS
+        SELECT {columns}, stored._file,
+               CASE WHEN stored._file IS NULL THEN true
+                    ELSE {_rank(table, "incoming")} > {_rank(table, "stored")} END AS _better,
+               CASE WHEN stored._file IS NOT NULL THEN {clash_of(table, "incoming", "stored")} END AS _clash
+        FROM {incoming} AS incoming LEFT JOIN (
             SELECT {columns_of(table)}, filename AS _file
             FROM {scan_files(table, paths, filename=True)} WHERE {within}
         ) AS stored ON {_same_key(table, "incoming", "stored")}
-        WHERE CASE WHEN stored._file IS NULL THEN true
-                   WHEN {differs or "false"}
-                   THEN {_rank(table, "incoming")} > {_rank(table, "stored")} ELSE false END
+        WHERE stored._file IS NULL OR {differs or "false"}
         """
+    )
+    con.execute("DELETE FROM merge_found WHERE NOT _better AND _clash IS NULL")
+    con.execute(
+        "CREATE OR REPLACE TEMP VIEW merge_changed AS "
+        "SELECT * EXCLUDE (_better, _clash) FROM merge_found WHERE _better"
+    )
+    con.execute(
+        "CREATE OR REPLACE TEMP VIEW merge_clashing AS FROM merge_found WHERE _clash IS NOT NULL"
     )
 
 
 def _write_changes(con: DuckDBPyConnection, log: Log, near: Sequence[File], folder: Path) -> None:
     """The changed rows, and what stays of the files that they touch, in one commit."""
     rows = con.execute("SELECT DISTINCT _file FROM merge_changed").fetchall()
+    if not rows:
+        return
     touched = {path for (path,) in rows}
     small = [file for file in near if file.num_bytes < SMALL_BYTES]
     if len(small) >= MANY_SMALL:
@@ -215,21 +261,11 @@ def _write_changes(con: DuckDBPyConnection, log: Log, near: Sequence[File], fold
 
 def _rank(table: Table, alias: str) -> str:
     """A row's place among rows with its key: `prefer`, then how much it knows, then its values."""
-    wanted = [_qualified(expression, table, alias) for expression in table.prefer]
+    wanted = [qualified(expression, table, alias) for expression in table.prefer]
     known = " + ".join(f'CAST({alias}."{c}" IS NOT NULL AS INTEGER)' for c in table.names)
     values = [f'{alias}."{c}"' for c in table.names if c not in table.key]
     parts = ", ".join(f"{part}, 'ASC NULLS FIRST'" for part in [*wanted, known, *values])
     return f"create_sort_key({parts})"
-
-
-def _qualified(expression: str, table: Table, alias: str) -> str:
-    """The expression with its columns, not its quoted words, taken from `alias`."""
-
-    def qualify(found: re.Match[str]) -> str:
-        word = found.group()
-        return f'{alias}."{word}"' if word in table.names else word
-
-    return re.sub(r"'[^']*'|\w+", qualify, expression)
 
 
 def _same_key(table: Table, left: str, right: str) -> str:

@@ -51,7 +51,7 @@ def replace(
     """Put `rows` in the place of all stored rows whose columns `by` stand in the relation `scope`."""
     log.check_columns()
     table, files = log.table, log.files()
-    incoming = without_repeats(con, table, rows)
+    incoming, _ = without_repeats(con, table, rows)
     same = " AND ".join(f'stored."{c}" IS NOT DISTINCT FROM scope."{c}"' for c in by)
     touched = _touched(con, log, files, scope, same)
     stored = select_files(table, [file.path for file in touched])

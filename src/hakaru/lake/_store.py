@@ -24,8 +24,9 @@ import duckdb
 from hakaru.engine.duckdb import connect, select_files
 from hakaru.errors import LakeError
 from hakaru.lake import _remove
+from hakaru.lake._conflicts import Conflicts
 from hakaru.lake._log import File, Log, stamp
-from hakaru.lake._merge import Upsert, compact, merge
+from hakaru.lake._merge import Upsert, compact, conflicts, merge
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, NODES, REJECTS, RUNS, SAMPLES, TABLES, Table
 from hakaru.settings import Engine as EngineSettings
 
@@ -173,6 +174,12 @@ class Lake:
         """
         with self._writing() as folder:
             return merge(con, self._log(table), rows, folder, id_column)
+
+    def conflicts(
+        self, con: DuckDBPyConnection, table: Table, rows: str
+    ) -> tuple[Conflicts, Conflicts]:
+        """Rows that contradict one another, and rows that contradict a stored one; stores nothing."""
+        return conflicts(con, self._log(table), rows)
 
     def replace(
         self, con: DuckDBPyConnection, table: Table, rows: str, scope: str, by: Sequence[str]

@@ -18,7 +18,7 @@ from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import connect, one_row
 from hakaru.errors import SourceError
 from hakaru.formats import logs
-from hakaru.lake import Lake, Upsert
+from hakaru.lake import Conflicts, Lake, Upsert
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name, load
@@ -139,6 +139,8 @@ def _store(
             f"{file}, line {line}: {reason}. None of the {num_read:,} rows could be read as "
             f"{', '.join(sources)}, so nothing was stored: is it another format?"
         )
+    if batch.strict:
+        _refuse_conflicts(lake, con, batch.cluster)
     # Facts and rejects first: a kill in between must not leave jobs whose faults nobody was told of.
     # The ingest log comes last, when there is an end to tell of.
     put_facts(lake, con, batch.cluster, batch.facts, started_at)
@@ -213,7 +215,42 @@ def _files_of(batch: Batch, chosen: Sequence[tuple[Path, Source]]) -> str:
     return f"(SELECT {quote(batch.cluster)} AS cluster, unnest([{listed}]) AS file)"
 
 
+def _refuse_conflicts(lake: Lake, con: DuckDBPyConnection, cluster: str) -> None:
+    told = describe_conflicts(cluster, *lake.conflicts(con, JOBS, "staged"))
+    if told:
+        raise SourceError(f"{told[0]}; nothing was stored (--strict)")
+
+
+def describe_conflicts(cluster: str, inside: Conflicts, stored: Conflicts) -> list[str]:
+    """Which jobs contradict one another, in what, and what to do."""
+    told = []
+    if inside.num_rows:
+        told.append(
+            f"{inside.num_rows:,} rows contradict another row of the same job id and submit time"
+            f"{_differing(inside)}. Of each such job one row was kept. If they are different jobs (an "
+            "array's tasks, attempts), add the column that sets them apart to the id, in a mapping: "
+            'job_id = ["ID", "TASK"] (--format table --guess looks for it)'
+        )
+    if stored.num_rows:
+        told.append(
+            f"{stored.num_rows:,} rows contradict what an earlier ingest stored{_differing(stored)}. "
+            "Of each such job one row was kept. If the mapping or --zone has changed, begin anew: "
+            f"hakaru lake forget --cluster {cluster}"
+        )
+    return told
+
+
+def _differing(found: Conflicts) -> str:
+    more = ", …" if found.num_rows > len(found.ids) else ""
+    return f" (jobs {', '.join(found.ids)}{more}: {', '.join(found.columns)} differ)"
+
+
 def _warnings(cluster: str, upsert: Upsert) -> list[str]:
+    told = describe_conflicts(cluster, upsert.inside, upsert.stored)
+    return [*told, *_zone_warnings(cluster, upsert)]
+
+
+def _zone_warnings(cluster: str, upsert: Upsert) -> list[str]:
     """A wrong zone shows as jobs that are there already, at another time, and none at the same."""
     moved, alone = upsert.num_moved, not (upsert.num_unchanged or upsert.num_updated)
     if moved <= upsert.num_new / 2 or not (moved > MANY_MOVED or alone):

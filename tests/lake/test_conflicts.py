@@ -1,0 +1,128 @@
+"""Which rows of one key are repeats, which are progress, and which contradict one another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hakaru.lake import Conflicts, Lake, Upsert
+from hakaru.schema import JOBS
+from tests.conftest import job, utc
+from tests.lake._rows import rows
+
+PENDING = {"state": "pending", "started_at": None, "ended_at": None, "wait_s": None, "run_s": None}
+RUNNING = {"state": "running", "ended_at": None, "run_s": None}
+NOTHING = Conflicts()
+
+
+def test_two_final_rows_that_differ_are_a_conflict_and_the_same_row_twice_is_not(
+    lake: Lake, con: Any
+) -> None:
+    tasks = [job(7, num_gpus=n, name=f"task{n}") for n in (1, 2, 4)]
+    done = lake.put_rows(con, JOBS, [*tasks, job(7, num_gpus=4, name="task4"), job(8), job(8)])
+    assert done == Upsert(num_new=2, num_repeated=2, num_conflicts=2)
+    assert done.inside == Conflicts(2, ("7",), ("name", "num_gpus"))
+    assert done.stored == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "columns"),
+    [
+        (PENDING, {}, ()),
+        (RUNNING, {}, ()),
+        (PENDING, RUNNING, ()),
+        (PENDING | {"num_gpus": 4, "queue": "short"}, {}, ()),  # a pending job may be changed
+        (RUNNING | {"run_s": 5.0}, RUNNING | {"run_s": 9.0}, ()),  # the same job, seen twice
+        ({"name": None}, {"name": "x"}, ()),
+        ({"name": None, "qos": "a"}, {"name": "x", "qos": None}, ()),
+        ({"state": None}, {}, ()),
+        ({"state": None, "ended_at": None, "run_s": None}, {}, ()),
+        ({"ended_at": None}, {}, ()),
+        ({"nodes": ["a"]}, {"nodes": ["b"]}, ("nodes",)),
+        ({"user": "bob"}, {}, ("user",)),
+        ({"run_s": 3599.0}, {}, ("run_s",)),
+        ({"ended_at": utc("2018-01-01T01:00:11")}, {}, ("ended_at",)),
+        ({"state": "failed", "exit_code": 1}, {"exit_code": 0}, ("exit_code", "state")),
+        ({"state": None, "num_gpus": 2}, {"state": None}, ("num_gpus",)),
+    ],
+)  # fmt: skip
+def test_what_contradicts(
+    tmp_path: Path,
+    con: Any,
+    one: dict[str, Any],
+    other: dict[str, Any],
+    columns: tuple[str, ...],
+) -> None:
+    a, b = job(1, **one), job(1, **other)
+    expected = Conflicts(1, ("1",), columns) if columns else NOTHING
+    for i, pair in enumerate(([a, b], [b, a])):
+        together = Lake.create(tmp_path / f"together-{i}").put_rows(con, JOBS, pair)
+        assert (together.inside, together.stored) == (expected, NOTHING)
+        assert together.num_conflicts + together.num_repeated == 1
+        lake = Lake.create(tmp_path / f"apart-{i}")
+        first, later = (lake.put_rows(con, JOBS, [row]) for row in pair)
+        assert (first.num_conflicts, later.inside, later.stored) == (0, NOTHING, expected)
+        assert later.num_conflicts + later.num_updated + later.num_unchanged == 1
+
+
+def test_three_of_many_are_named_and_the_columns_that_differ_most_come_first(
+    lake: Lake, con: Any
+) -> None:
+    lake.put_rows(con, JOBS, [job(n) for n in range(10, 19)])
+    changed = [job(n, queue="long", **({"qos": "q"} if n < 12 else {})) for n in range(10, 19)]
+    done = lake.put_rows(con, JOBS, [*(row | {"num_gpus": 9} for row in changed[:2]), *changed[2:]])
+    assert done == Upsert(num_conflicts=9)
+    assert done.stored == Conflicts(9, ("10", "11", "12"), ("queue", "num_gpus"))
+
+
+def test_a_row_that_contradicts_another_and_the_stored_one_counts_once(
+    lake: Lake, con: Any
+) -> None:
+    lake.put_rows(con, JOBS, [job(1)])
+    done = lake.put_rows(con, JOBS, [job(1, num_gpus=2), job(1, num_gpus=3), job(2)])
+    assert done == Upsert(num_new=1, num_conflicts=2)
+    again = lake.put_rows(con, JOBS, [job(1, num_gpus=2), job(1, num_gpus=3), job(2)])
+    assert again == Upsert(num_unchanged=2, num_conflicts=1)
+
+
+def test_conflicts_are_found_without_a_write(lake: Lake, con: Any) -> None:
+    lake.put_rows(con, JOBS, [job(1), job(2)])
+    before = lake.status()
+    con.execute("CREATE TABLE fresh AS FROM read_parquet(?)", [lake.files(JOBS)])
+    con.execute("UPDATE fresh SET num_gpus = 5 WHERE job_id = '2'")
+    assert lake.conflicts(con, JOBS, "fresh") == (NOTHING, Conflicts(1, ("2",), ("num_gpus",)))
+    con.execute("INSERT INTO fresh SELECT * REPLACE (6 AS num_gpus) FROM fresh WHERE job_id = '1'")
+    inside, stored = lake.conflicts(con, JOBS, "fresh")
+    assert (inside.ids, stored.ids) == (("1",), ("1", "2"))
+    assert lake.status() == before
+
+
+# ---- which of two rows is kept: each pair would end otherwise by any later rule
+
+
+@pytest.mark.parametrize(
+    ("kept", "lost"),
+    [
+        # the state of a job comes first: ended, then running, then pending
+        ({"name": None}, RUNNING | {"name": "zzz", "qos": "q", "ended_at": utc("2030-01-01T00:00:00")}),
+        (RUNNING, PENDING | {"name": "zzz", "qos": "q", "exit_code": 1, "ended_at": utc("2030-01-01T00:00:00")}),
+        # then the later end, though the other knows more and has the greater values
+        ({"ended_at": utc("2018-01-01T02:00:00")}, {"name": "zzz", "qos": "q", "user": "zoe"}),
+        ({"ended_at": utc("2018-01-01T01:00:10")}, {"ended_at": None, "name": "zzz", "qos": "q"}),
+        # then the row that knows more, though the other has the greater values
+        ({"account": "a", "qos": "a"}, {"account": "zzz", "qos": None}),
+        ({"name": "a", "exit_code": 0}, {"user": "zoe", "exit_code": None}),
+    ],
+)  # fmt: skip
+def test_which_row_is_kept(
+    tmp_path: Path, con: Any, kept: dict[str, Any], lost: dict[str, Any]
+) -> None:
+    expected = {name: None for name in JOBS.names} | job(1, **kept)
+    other = job(1, **lost)
+    for i, batches in enumerate(([[expected, other]], [[expected], [other]], [[other], [expected]])):
+        lake = Lake.create(tmp_path / str(i))
+        for batch in batches:
+            lake.put_rows(con, JOBS, batch)
+        assert rows(lake, con)["1"] == expected
