@@ -226,23 +226,29 @@ def describe_conflicts(cluster: str, inside: Conflicts, stored: Conflicts) -> li
     told = []
     if inside.num_rows:
         told.append(
-            f"{inside.num_rows:,} rows contradict another row of the same job id and submit time"
-            f"{_differing(inside)}. Of each such job one row was kept. If they are different jobs (an "
+            f"{_contradict(inside)} another row of the same job id and submit time "
+            f"{_differing(inside)}. One row of each job is kept. If they are different jobs (an "
             "array's tasks, attempts), add the column that sets them apart to the id, in a mapping: "
             'job_id = ["ID", "TASK"] (--format table --guess looks for it)'
         )
     if stored.num_rows:
         told.append(
-            f"{stored.num_rows:,} rows contradict what an earlier ingest stored{_differing(stored)}. "
-            "Of each such job one row was kept. If the mapping or --zone has changed, begin anew: "
+            f"{_contradict(stored)} what an earlier ingest stored {_differing(stored)}. One row of each "
+            "job is kept. If the mapping or --zone has changed, start again: "
             f"hakaru lake forget --cluster {cluster}"
         )
     return told
 
 
+def _contradict(found: Conflicts) -> str:
+    return "1 row contradicts" if found.num_rows == 1 else f"{found.num_rows:,} rows contradict"
+
+
 def _differing(found: Conflicts) -> str:
-    more = ", …" if found.num_rows > len(found.ids) else ""
-    return f" (jobs {', '.join(found.ids)}{more}: {', '.join(found.columns)} differ)"
+    jobs = "job" if len(found.ids) == 1 else "jobs"
+    more = ", …" if found.num_rows > len(found.ids) > 1 else ""
+    verb = "differs" if len(found.columns) == 1 else "differ"
+    return f"({jobs} {', '.join(found.ids)}{more}: {', '.join(found.columns)} {verb})"
 
 
 def _warnings(cluster: str, upsert: Upsert) -> list[str]:

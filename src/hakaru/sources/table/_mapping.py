@@ -189,7 +189,7 @@ class _Checker:
 
     def cell(self, name: str, value: Any, missing: tuple[str, ...]) -> Cell:
         where, kind = f"[columns] {name}", kind_of(name)
-        table = {"column": value} if isinstance(value, str) else value
+        table = {"column": value} if isinstance(value, str | list) else value
         if name == "cluster":
             self.problems.append(f"{where}: the cluster's name is given by --cluster")
             return Cell(kind)
