@@ -223,7 +223,9 @@ INGESTS = Table(
         Column("num_updated", "bigint", "Records that replaced a lesser one.", "rows"),
         Column("num_unchanged", "bigint", "Records that were there already.", "rows"),
         Column("num_repeated", "bigint", "Records that stood twice in the input.", "rows"),
-        Column("num_conflicts", "bigint", "Records that contradict another of the same job.", "rows"),
+        Column(
+            "num_conflicts", "bigint", "Records that contradict another of the same job.", "rows"
+        ),
         Column("num_rejected", "bigint", "Records that could not be read.", "rows"),
     ),
 )

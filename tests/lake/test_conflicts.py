@@ -15,6 +15,7 @@ from tests.lake._rows import rows
 PENDING = {"state": "pending", "started_at": None, "ended_at": None, "wait_s": None, "run_s": None}
 RUNNING = {"state": "running", "ended_at": None, "run_s": None}
 NOTHING = Conflicts()
+FAR = utc("2030-01-01T00:00:00")
 
 
 def test_two_final_rows_that_differ_are_a_conflict_and_the_same_row_twice_is_not(
@@ -106,8 +107,8 @@ def test_conflicts_are_found_without_a_write(lake: Lake, con: Any) -> None:
     ("kept", "lost"),
     [
         # the state of a job comes first: ended, then running, then pending
-        ({"name": None}, RUNNING | {"name": "zzz", "qos": "q", "ended_at": utc("2030-01-01T00:00:00")}),
-        (RUNNING, PENDING | {"name": "zzz", "qos": "q", "exit_code": 1, "ended_at": utc("2030-01-01T00:00:00")}),
+        ({"name": None}, RUNNING | {"name": "zzz", "qos": "q", "ended_at": FAR}),
+        (RUNNING, PENDING | {"name": "zzz", "qos": "q", "exit_code": 1, "ended_at": FAR}),
         # then the later end, though the other knows more and has the greater values
         ({"ended_at": utc("2018-01-01T02:00:00")}, {"name": "zzz", "qos": "q", "user": "zoe"}),
         ({"ended_at": utc("2018-01-01T01:00:10")}, {"ended_at": None, "name": "zzz", "qos": "q"}),
@@ -119,9 +120,11 @@ def test_conflicts_are_found_without_a_write(lake: Lake, con: Any) -> None:
 def test_which_row_is_kept(
     tmp_path: Path, con: Any, kept: dict[str, Any], lost: dict[str, Any]
 ) -> None:
-    expected = {name: None for name in JOBS.names} | job(1, **kept)
+    expected = {**dict.fromkeys(JOBS.names), **job(1, **kept)}
     other = job(1, **lost)
-    for i, batches in enumerate(([[expected, other]], [[expected], [other]], [[other], [expected]])):
+    for i, batches in enumerate(
+        ([[expected, other]], [[expected], [other]], [[other], [expected]])
+    ):
         lake = Lake.create(tmp_path / str(i))
         for batch in batches:
             lake.put_rows(con, JOBS, batch)

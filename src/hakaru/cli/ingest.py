@@ -44,7 +44,9 @@ README.md has the whole sacct command."""
     "--guess", is_flag=True, help="Propose a mapping for --format table, and read nothing."
 )
 @click.option("--zone", help="Time zone of times that have none, e.g. Asia/Tokyo (sacct).")
-@click.option("--strict", is_flag=True, help="Stop at the first bad row or conflict, and store nothing.")
+@click.option(
+    "--strict", is_flag=True, help="Stop at the first bad row or conflict, and store nothing."
+)
 @workspace_option
 def command(
     paths: tuple[Path, ...],
