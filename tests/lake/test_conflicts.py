@@ -100,6 +100,12 @@ def test_conflicts_are_found_without_a_write(lake: Lake, con: Any) -> None:
     assert lake.status() == before
 
 
+def test_the_counts_of_two_writes_add_up() -> None:
+    assert Upsert(1, 2, 3, 4, 5, 6).plus(Upsert(10, 20, 30, 40, 50, 60)) == Upsert(
+        11, 22, 33, 44, 55, 66
+    )
+
+
 # ---- which of two rows is kept: each pair would end otherwise by any later rule
 
 

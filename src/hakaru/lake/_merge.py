@@ -37,6 +37,17 @@ class Upsert:
     inside: Conflicts = field(default=Conflicts(), compare=False)
     stored: Conflicts = field(default=Conflicts(), compare=False)
 
+    def plus(self, other: Upsert) -> Upsert:
+        """The counts of two writes together; which rows were in conflict is left out."""
+        return Upsert(
+            num_new=self.num_new + other.num_new,
+            num_updated=self.num_updated + other.num_updated,
+            num_unchanged=self.num_unchanged + other.num_unchanged,
+            num_repeated=self.num_repeated + other.num_repeated,
+            num_conflicts=self.num_conflicts + other.num_conflicts,
+            num_moved=self.num_moved + other.num_moved,
+        )
+
 
 def merge(
     con: DuckDBPyConnection, log: Log, rows: str, folder: Path, id_column: str | None = None

@@ -148,15 +148,14 @@ def _write(
     lake: Lake, con: DuckDBPyConnection, table: Table, chunks: Iterator[pa.Table], tell: _Counter
 ) -> Upsert:
     """Merge the chunks one by one; they rise in time, so each meets few of the files before it."""
-    counts = [0, 0, 0, 0]
+    total = Upsert()
     for chunk in chunks:
         con.register("synth_chunk", chunk)
         done = lake.upsert(con, table, "synth_chunk")
         con.unregister("synth_chunk")
-        each = (done.num_new, done.num_updated, done.num_unchanged, done.num_repeated)
-        counts = [a + b for a, b in zip(counts, each, strict=True)]
+        total = total.plus(done)
         tell.add(chunk.num_rows)
-    return Upsert(*counts)
+    return total
 
 
 def _refuse_mixture(lake: Lake, chosen: Plan) -> None:
