@@ -93,7 +93,7 @@ def test_gives_canonical_columns_and_places(sample: Sample) -> None:
     con = connect(Engine())
     records = load_all().get(sample.source).read(con, DATA / sample.file, "c", sample.options)
     given = [row[0] for row in con.execute(f"DESCRIBE {records.sql}").fetchall()]
-    assert set(given) <= {*JOBS.names, "_line", "_text", "_reason"} - {"cluster"}
+    assert set(given) <= {*JOBS.names, "_line", "_text", "_reason", "_folded"} - {"cluster"}
     assert {"_line", "_text", "_reason", "job_id", "submitted_at", "state"} <= set(given)
     assert len(given) == len(set(given))
 

@@ -31,12 +31,14 @@ class Records:
     """A query over one input, and what its header says of the cluster.
 
     The query gives canonical columns of `jobs` (those it leaves out are null), and `_line` (from 1),
-    `_text` (the record as it stands) and `_reason` (null, or why the record cannot be read).
+    `_text` (the record as it stands) and `_reason` (null, or why the record cannot be read). It may give
+    `_folded`: how many further lines were joined to the record as parts of its text.
     """
 
     sql: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     synthetic: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

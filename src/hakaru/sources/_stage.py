@@ -76,6 +76,7 @@ class Batch:
     names: Mapping[Path, str] = field(default_factory=dict)
     facts: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     synthetic: bool = False
+    warnings: list[str] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
@@ -83,7 +84,7 @@ class Batch:
         place = ", ".join(
             f"{own} {DUCKDB_TYPES[REJECTS.column(name).type]}" for name, own in PLACE.items()
         )
-        self.con.execute(f"CREATE TABLE staged_all ({jobs}, {place})")
+        self.con.execute(f"CREATE TABLE staged_all ({jobs}, {place}, _folded BIGINT)")
         names = ", ".join(f'"{name}"' for name in JOBS.names)
         self.con.execute(
             f"CREATE VIEW staged AS SELECT {names} FROM staged_all WHERE _reason IS NULL"
@@ -106,6 +107,14 @@ class Batch:
         """Rows read, and how many of them were rejected."""
         read, rejected = one_row(self.con, "SELECT count(*), count(_reason) FROM staged_all")
         return read, rejected
+
+    def folded(self) -> tuple[int, int]:
+        """Lines that were joined to the jobs above them, and how many jobs those are."""
+        lines, jobs = one_row(
+            self.con,
+            "SELECT coalesce(sum(_folded), 0), count(_folded) FROM staged_all WHERE _reason IS NULL",
+        )
+        return int(lines), jobs
 
 
 def read_all(
@@ -133,6 +142,7 @@ def read_all(
         records = future.result()
         batch.facts[source.id, batch.name(path)] = records.facts
         batch.synthetic |= records.synthetic
+        batch.warnings += [f"{batch.shown(path)}: {warning}" for warning in records.warnings]
 
 
 def _cursor(batch: Batch) -> DuckDBPyConnection:
@@ -237,11 +247,12 @@ def _stage(
         f"CASE WHEN _reason IS NOT NULL THEN {value} END"
         for value in (file, "_line", kind, "_reason", "left(_text, 500)")
     )
+    folded = "_folded" if "_folded" in given else "NULL AS _folded"
     con.execute(
         f"""
-        INSERT INTO staged_all SELECT {names}, {place} FROM (
+        INSERT INTO staged_all SELECT {names}, {place}, _folded FROM (
             SELECT * REPLACE (coalesce(_reason, {first_reason(CHECKS)}) AS _reason)
-            FROM (SELECT _line, _text, _reason, {columns} FROM ({records.sql}))
+            FROM (SELECT _line, _text, _reason, {folded}, {columns} FROM ({records.sql}))
         )
         """
     )

@@ -267,6 +267,20 @@ def _zone_warnings(cluster: str, upsert: Upsert) -> list[str]:
     ]
 
 
+def _folded(batch: Batch) -> list[str]:
+    num_lines, num_jobs = batch.folded()
+    if not num_lines:
+        return []
+    lines, jobs = (
+        ("line was" if num_lines == 1 else "lines were"),
+        "job" if num_jobs == 1 else "jobs",
+    )
+    return [
+        f"{num_lines:,} {lines} joined to the names or comments of {num_jobs:,} {jobs}, "
+        "as text with line breaks in it"
+    ]
+
+
 def _summary(
     batch: Batch,
     sources: list[str],
@@ -301,7 +315,7 @@ def _summary(
         users_note=logs.told(num_logs, per_file),
         num_gpus=gpus,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
-        warnings=_warnings(batch.cluster, upsert),
+        warnings=[*batch.warnings, *_folded(batch), *_warnings(batch.cluster, upsert)],
     )
 
 

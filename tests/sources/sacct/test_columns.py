@@ -17,6 +17,7 @@ def test_a_finished_job_column_by_column(tmp_path: Path) -> None:
         "_line": 2,
         "_text": line(),
         "_reason": None,
+        "_folded": None,
         "job_id": "7",
         "array_id": None,
         "user": "ann",

@@ -13,6 +13,7 @@ from hakaru.lake import Lake
 from hakaru.schema import JOBS
 from hakaru.settings import Engine
 from hakaru.sources.ingest import ingest
+from hakaru.sources.sacct import Sacct
 from tests.sources.sacct._text import CAPTURED, FIELDS, PENDING, line, one, read, read_lines
 
 
@@ -137,3 +138,129 @@ def test_records_of_a_real_slurm(tmp_path: Path) -> None:
     assert by_id["14", "completed"]["run_s"] == 7.0
     assert by_id["10", "cancelled"]["started_at"] is None
     assert {id for id, _ in by_id if id.startswith("4_")} == {f"4_{i}" for i in range(0, 50, 10)}
+
+
+# ---- lines that are no part of a job's name
+
+
+def reasons(rows: list[dict[str, object]]) -> dict[int, str | None]:
+    return {int(str(row["_line"])): row["_reason"] for row in rows}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "sacct: error: slurm_persist_conn_open_without_init: failed to open persistent connection",
+        "sacct: fatal: Problem getting jobs",
+        "slurm_load_jobs error: Unable to contact slurm controller",
+        "slurmdbd: error: Connection refused",
+        "sacct[71]: debug: x",
+    ],
+)
+def test_a_message_is_no_part_of_the_name_before_it(tmp_path: Path, message: str) -> None:
+    rows = read_lines(tmp_path, line(), message, line(JobID="8", JobName="a\nb"), message)
+    assert [(row["name"], row["_reason"]) for row in rows if row["_line"] in (2, 4)] == [
+        ("train", None),
+        ("a\nb", None),
+    ]
+    told = "a message of Slurm, not a record"
+    assert reasons(rows) == {2: None, 3: told, 4: None, 6: told}
+
+
+def test_what_follows_a_message_is_no_part_of_the_name_either(tmp_path: Path) -> None:
+    rows = read_lines(tmp_path, line(JobName="a"), "b", "sacct: error: x", "c", line(JobID="8"))
+    assert [row["name"] for row in rows] == ["a\nb", None, None, "train"]
+    assert reasons(rows)[5] == "neither a record nor the rest of a job name"
+
+
+def test_messages_before_the_header(tmp_path: Path) -> None:
+    text = "\n".join(["sacct: error: x", "", "|".join(FIELDS), line(), ""])
+    assert Sacct.recognises(tmp_path / "x", text)
+    assert reasons(read(tmp_path, text)) == {1: "a message of Slurm, not a record", 4: None}
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "\x1f", "^", "~"])
+@pytest.mark.parametrize("header", [True, False], ids=["header", "no header"])
+def test_a_second_export_with_another_delimiter(
+    tmp_path: Path, delimiter: str, header: bool
+) -> None:
+    second = [line(delimiter=delimiter, JobID=str(i), AllocTRES="", ReqTRES="") for i in (8, 9)]
+    first_line = [delimiter.join(FIELDS)] if header else []
+    rows = read_lines(tmp_path, line(JobName="a"), *first_line, *second)
+    assert [(row["_line"], row["name"]) for row in rows if row["_reason"] is None] == [(2, "a")]
+    told = {reason for reason in reasons(rows).values() if reason}
+    if header:
+        own = "below another header, in line 3; write each export to a file of its own"
+        assert (told, len(rows)) == ({own}, 4)
+    else:
+        assert len(rows) == 3 and all("another delimiter" in reason for reason in told)
+
+
+@pytest.mark.parametrize("drop", [0, 1, 2])
+def test_a_second_export_with_other_fields(tmp_path: Path, drop: int) -> None:
+    """Of the same delimiter: as many fields in another order, or fewer, would be read as others."""
+    other = tuple(reversed(FIELDS[: len(FIELDS) - drop]))
+    rows = read_lines(tmp_path, line(), "|".join(other), line(other, JobID="8"), line(JobID="9"))
+    assert [row["_line"] for row in rows if row["_reason"] is None] == [2]
+    assert {row["_reason"] for row in rows[1:]} == {
+        "below another header, in line 3; write each export to a file of its own"
+    }
+
+
+def test_sacct_without_p_behind_it(tmp_path: Path) -> None:
+    wide = ["JobID           JobName      State", "------------ ---------- ----------"]
+    rows = read_lines(tmp_path, line(), wide[1], "8               train  COMPLETED")
+    assert [row["_reason"] for row in rows] == [
+        None,
+        "a ruler of sacct without -P, not a record",
+        "a record with another delimiter than the header has; write each export to a file of its own",
+    ]
+    assert len(read_lines(tmp_path, line(), *wide)) == 3
+
+
+def test_a_second_header_without_free_text(tmp_path: Path) -> None:
+    fields = ("JobID", "State", "Submit")
+    rows = read_lines(tmp_path, "7|FAILED|1", "JobID|Submit|State", "8|1|FAILED", fields=fields)
+    assert [row["_reason"] is None for row in rows] == [True, False, False]
+
+
+def test_a_name_has_a_limit(tmp_path: Path) -> None:
+    fits, junk = "x\n" + "y" * 1022, ["z" * 100] * 11
+    rows = read_lines(tmp_path, line(JobName=fits), line(JobID="8", JobName="a"), *junk)
+    assert [(row["name"], row["_reason"]) for row in rows[:2]] == [(fits, None), ("a", None)]
+    assert {row["_reason"] for row in rows[2:]} == {
+        "not the rest of a job name: longer than 1,024 characters"
+    }
+    assert [row["_line"] for row in rows[2:]] == list(range(5, 16))
+
+
+@pytest.mark.parametrize(("length", "is_read"), [(1024, True), (1025, False)])
+def test_a_name_on_one_line_has_the_same_limit(tmp_path: Path, length: int, is_read: bool) -> None:
+    row = one(tmp_path, JobName="n" * length)
+    assert (row["_reason"] is None) == is_read
+    if not is_read:
+        assert row["_reason"] == "JobName is longer than 1,024 characters: 1025"
+
+
+def test_a_submit_line_may_be_longer_than_a_name(tmp_path: Path) -> None:
+    fields = ("JobID", "State", "Submit", "SubmitLine")
+    rows = read_lines(tmp_path, "7|FAILED|1|sbatch", "a" * 2000, fields=fields)
+    assert [(row["_reason"], row["_folded"]) for row in rows] == [(None, 1)]
+    rows = read_lines(tmp_path, "7|FAILED|1|sbatch", "a" * 70_000, fields=fields)
+    assert [row["_reason"] is None for row in rows] == [True, False]
+
+
+def test_numbers_and_lists_in_a_name_stay_in_it(tmp_path: Path) -> None:
+    names = ["run\n10:20:30", "run\n1,2,3", "run\n7 of 9"]
+    fields = ("JobID", "State", "Submit", "JobName")
+    rows = read_lines(tmp_path, *(f"{i}|FAILED|1|{n}" for i, n in enumerate(names)), fields=fields)
+    assert [row["name"] for row in rows] == names
+
+
+def test_how_many_lines_were_joined_to_names_is_in_the_summary(lake: Lake, tmp_path: Path) -> None:
+    path = tmp_path / "sacct.txt"
+    array = line(JobID="5_[1-3]", **{**PENDING, "JobName": "a\nb"})
+    rows = [line(JobName="a\n\nb\nc"), line(JobID="8"), array]
+    path.write_text("\n".join(["|".join(FIELDS), *rows]) + "\n\n")
+    (warning,) = ingest(lake, [path], "c", options={"zone": "UTC"}).warnings
+    assert warning.startswith("3 lines were joined to the names or comments of 2 jobs")

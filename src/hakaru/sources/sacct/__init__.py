@@ -16,6 +16,7 @@ from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
 from hakaru.sources.sacct._header import Layout, parse
+from hakaru.sources.sacct._lines import LONGEST_NAME
 from hakaru.sources.sacct._records import cell, records
 from hakaru.sources.sacct._times import (
     TIMES,
@@ -114,7 +115,7 @@ def _check_one_cluster(con: DuckDBPyConnection, path: Path, layout: Layout) -> N
     name = cell(layout, "cluster")
     rows = con.execute(
         f"SELECT DISTINCT {name} AS name FROM ({records(path, layout)}) "
-        f"WHERE NOT _stray AND _fold IS NOT NULL AND {name} <> '' ORDER BY name"
+        f"WHERE _stray IS NULL AND _fold IS NOT NULL AND {name} <> '' ORDER BY name"
     ).fetchall()
     names = [str(name) for (name,) in rows]
     if len(names) > 1:
@@ -130,9 +131,9 @@ def _query(path: Path, layout: Layout, zone: str | None) -> str:
     texts = ", ".join(_text(layout, column, fields) for column, fields in TEXTS)
     return f"""
         WITH named AS (
-            SELECT _line, _text, _stray, _fold, len(_cells) AS num_cells, {texts}
+            SELECT _line, _text, _stray, _fold, _folded, len(_cells) AS num_cells, {texts}
             FROM ({records(path, layout)})
-            WHERE _stray OR NOT coalesce(regexp_matches({id}, '{STEP}'), false)),
+            WHERE _stray IS NOT NULL OR NOT coalesce(regexp_matches({id}, '{STEP}'), false)),
         parsed AS MATERIALIZED (
             SELECT *, {in_order()} FROM (SELECT *, {_values(zone)} FROM named)),
         -- A resize ends the record and opens one with a new Submit, but with the Start of the first.
@@ -155,7 +156,8 @@ def _query(path: Path, layout: Layout, zone: str | None) -> str:
                CASE WHEN goes_on THEN submit ELSE began END AS started_at,
                CASE WHEN state NOT IN ('pending', 'running') THEN "end" END AS ended_at,
                CASE WHEN NOT goes_on THEN epoch(began) - epoch(submit) END AS wait_s,
-               {_run(layout)} AS run_s, nodes
+               {_run(layout)} AS run_s, nodes,
+               unnest([nullif(CAST(_folded AS BIGINT), 0)]) AS _folded  -- once, however many tasks it has
         FROM jobs
     """
 
@@ -249,7 +251,7 @@ def _reason(layout: Layout, zone: str | None) -> str:
     id_grammar = quote(rf"[0-9]+([_+][0-9]+)?|{slurm.TASKS}")
     return first_reason(
         [
-            ("_stray", "'neither a record nor the rest of a job name'"),
+            ("_stray IS NOT NULL", "_stray"),
             (
                 f"_fold IS NULL AND num_cells < {layout.width}",
                 f"'expected {width} fields, found ' || {found}",
@@ -258,6 +260,10 @@ def _reason(layout: Layout, zone: str | None) -> str:
                 "_fold IS NULL",
                 f"'expected {width} fields, found ' || {found} || "
                 "'; write with --delimiter=$''\\x1f'' and JobName last'",
+            ),
+            (
+                f"len(name) > {LONGEST_NAME}",
+                f"'JobName is longer than {LONGEST_NAME:,} characters: ' || len(name)",
             ),
             ("p.id IS NULL", "'JobID is missing'"),
             (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # `sacct --helpformat` of 22.05, and what other versions have
 _NAMES = """
@@ -30,13 +30,19 @@ FREE_TEXT = {
 }
 
 
+# What Slurm's commands write to the terminal, which `2>&1` puts among the records.
+MESSAGE = r"^(sacct|slurm[a-z_]*)(\[[0-9]+\])?(:| error:) "
+MOST_MESSAGES = 50
+
+
 @dataclass(frozen=True)
 class Layout:
-    """What the header says: the fields in order, what stands between them, and after the last."""
+    """The fields in order, what stands between them and after the last, and the header's line (0: none)."""
 
     names: tuple[str, ...]
     delimiter: str
     trailing: bool
+    line: int = 1
 
     @property
     def width(self) -> int:
@@ -47,6 +53,10 @@ class Layout:
     def free(self) -> list[int]:
         return [i for i, name in enumerate(self.names, 1) if name.lower() in FREE_TEXT]
 
+    @property
+    def header(self) -> str:
+        return self.delimiter.join(self.names) + self.delimiter * self.trailing
+
     def position(self, *names: str) -> int | None:
         """Where the first of these fields stands that is there at all, from 1."""
         lower = [name.lower() for name in self.names]
@@ -54,8 +64,16 @@ class Layout:
 
 
 def parse(head: str) -> Layout | None:
-    """The header's fields and delimiter; the delimiter is whatever leaves only known fields."""
-    first = head.split("\n", 1)[0].rstrip("\r")
+    """The layout of the first line that is not a message of Slurm's."""
+    for number, text in enumerate(head.split("\n")[:MOST_MESSAGES], 1):
+        if text.strip() and not re.match(MESSAGE, text):
+            found = _parse_line(text.rstrip("\r"))
+            return found and replace(found, line=number)
+    return None
+
+
+def _parse_line(first: str) -> Layout | None:
+    """The fields and the delimiter, which is whatever leaves only known fields."""
     starts = [name for name in FIELDS if first.lower().startswith(name)]
     for name in sorted(starts, key=len, reverse=True):
         for length in range(1, 9):

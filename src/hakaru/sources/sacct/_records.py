@@ -1,7 +1,8 @@
 """The records of `sacct -P`, which escapes nothing: broken lines rejoined, split names folded back.
 
 A line that holds a job id where the header says so is an anchor. The other lines are pieces of free text
-with newlines in it, and belong to the anchor before them (or after them, where free text comes first).
+with newlines in it, and belong to the anchor before them (or after them, where free text comes first), unless
+`_lines.py` knows them for something else.
 """
 
 from __future__ import annotations
@@ -11,8 +12,15 @@ from pathlib import Path
 from hakaru.engine.dialect import quote
 from hakaru.sources._base import lines
 from hakaru.sources.sacct._header import Layout
+from hakaru.sources.sacct._lines import (
+    ID,
+    STRAY,
+    left_out,
+    longest,
+    of_another_export,
+    other_headers,
+)
 
-ID = r"[0-9]+([_+.].*)?"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+|[0-9]+|Unknown|None|"
 _CLOCK, _NUMBER = r"([0-9]+-)?[0-9:.]+", r"[0-9]*"
 # How a field looks that is not free text: tells which of several texts has the extra delimiters.
@@ -28,7 +36,10 @@ SHAPES: dict[str, str] = {
 
 
 def records(path: Path, layout: Layout) -> str:
-    """A query for `_line`, `_text`, `_cells`, `_stray` and `_fold` (see `cell`)."""
+    """A query for `_line`, `_text`, `_cells`, `_fold` (see `cell`), `_folded` and `_stray`.
+
+    `_folded` counts the lines that were joined to the record, `_stray` is why a line belongs to none.
+    """
     fold = f"CASE WHEN len(_cells) = {layout.width} THEN 0 ELSE {_fold(layout)} END"
     return f"SELECT *, {fold} AS _fold FROM ({_rejoined(path, layout)})"
 
@@ -70,43 +81,63 @@ def _fits(layout: Layout, free: int) -> str:
 
 
 def _rejoined(path: Path, layout: Layout) -> str:
-    delimiter = quote(layout.delimiter)
-    header = quote(layout.delimiter.join(layout.names) + layout.delimiter * layout.trailing)
-    split = f"SELECT _line, _text, string_split(_text, {delimiter}) AS _cells FROM every"
-    if not layout.free:
-        return f"""
-            WITH every AS MATERIALIZED ({lines(path)})
-            SELECT *, false AS _stray FROM ({split})
-            WHERE _line > 1 AND _text <> '' AND _text <> {header}
-        """
+    # Reading is one thread's work and splitting everyone's, so the lines are held in between. Files
+    # laid end to end repeat the header.
+    every = f"""
+        read AS MATERIALIZED (
+            SELECT * FROM ({lines(path)})
+            WHERE _line <> {layout.line} AND _text <> {quote(layout.header)}),
+        other AS MATERIALIZED (SELECT min(_line) AS header_line FROM read WHERE {other_headers()}),
+        every AS MATERIALIZED (SELECT _line, _text, {left_out()} AS _stray FROM read, other)
+    """
+    if layout.free:
+        return f"WITH {every}, {_with_pieces(layout)}"
+    return f"""
+        WITH {every}
+        SELECT _line, _text, {_cells(layout)} AS _cells, 0 AS _folded, _stray
+        FROM every WHERE _text <> ''
+    """
+
+
+def _cells(layout: Layout, text: str = "_text") -> str:
+    return f"string_split({text}, {quote(layout.delimiter)})"
+
+
+def _with_pieces(layout: Layout) -> str:
+    """Common tables and the query: the anchors, those that took pieces, and the lines of none."""
     text_first = _text_comes_first(layout)
     anchor = f"coalesce({_is_anchor(layout, text_first)}, false)"
     joined = "p.text || chr(10) || a._text" if text_first else "a._text || chr(10) || p.text"
-    # Reading is one thread's work and splitting everyone's, so the lines are held in between. Files
-    # laid end to end repeat the header. The pieces are few: runs of lines beside their anchor.
+    split = f"SELECT *, {_cells(layout)} AS _cells FROM every WHERE _stray IS NULL"
+    too_long = f"'not the rest of a job name: longer than {longest(layout):,} characters'"
     return f"""
-        WITH every AS MATERIALIZED (
-            SELECT * FROM ({lines(path)}) WHERE _line > 1 AND _text <> {header}),
-        runs AS (
-            SELECT *, _line - row_number() OVER (ORDER BY _line) AS run
-            FROM ({split}) WHERE NOT {anchor}),
+        rest AS MATERIALIZED (
+            SELECT *, {of_another_export(layout)} AS why FROM ({split}) WHERE NOT {anchor}),
+        runs AS MATERIALIZED (
+            SELECT *, _line - row_number() OVER (ORDER BY _line) AS run FROM rest WHERE why IS NULL),
         pieces AS MATERIALIZED (
-            SELECT min(_line) AS line, {"max(_line) + 1" if text_first else "min(_line) - 1"} AS beside,
-                   max(len(_cells)) AS num_cells,
+            SELECT run, min(_line) AS line, {"max(_line) + 1" if text_first else "min(_line) - 1"} AS beside,
+                   max(len(_cells)) AS num_cells, count_if(_text <> '') AS num_lines,
                    rtrim(string_agg(_text, chr(10) ORDER BY _line), chr(10)) AS text
             FROM runs GROUP BY run),
         anchors AS (SELECT * FROM ({split}) WHERE {anchor}),
         taken AS MATERIALIZED (
-            SELECT p.line, p.beside, least(a._line, p.line) AS _line, {joined} AS _text
+            SELECT run, p.beside, least(a._line, p.line) AS _line, p.num_lines, {joined} AS _text
             FROM anchors AS a JOIN pieces AS p ON p.beside = a._line
             WHERE {_takes(layout, text_first)})
-        SELECT _line, _text, _cells, false AS _stray
+        SELECT _line, _text, _cells, 0 AS _folded, CAST(NULL AS VARCHAR) AS _stray
         FROM anchors WHERE _line NOT IN (SELECT beside FROM taken)
         UNION ALL
-        SELECT _line, _text, string_split(_text, {delimiter}), false FROM taken
+        SELECT _line, _text, {_cells(layout)}, num_lines, NULL FROM taken
         UNION ALL
-        SELECT line, text, string_split(text, {delimiter}), true
-        FROM pieces WHERE text <> '' AND line NOT IN (SELECT line FROM taken)
+        SELECT _line, _text, [], 0, _stray FROM every WHERE _stray IS NOT NULL AND _text <> ''
+        UNION ALL
+        SELECT _line, _text, [], 0, why FROM rest WHERE why IS NOT NULL
+        UNION ALL
+        SELECT _line, _text, [], 0,
+               CASE WHEN len(p.text) > {longest(layout)} THEN {too_long} ELSE '{STRAY}' END
+        FROM runs JOIN pieces AS p USING (run)
+        WHERE _text <> '' AND run NOT IN (SELECT run FROM taken)
     """
 
 
@@ -129,8 +160,12 @@ def _is_anchor(layout: Layout, text_first: bool) -> str:
 def _takes(layout: Layout, text_first: bool) -> str:
     """Whether an anchor `a` takes the pieces `p`: it lacks fields, or free text is at its open end.
 
-    At an open end anything might follow, so pieces with many delimiters are taken for damaged records.
+    At an open end anything might follow, so pieces with many delimiters are taken for damaged records, and
+    those that would make too long a text for junk.
     """
+    open_cell = "a._cells[1]" if text_first else "a._cells[-1]"
+    short = f"len({open_cell}) + 1 + len(p.text) <= {longest(layout)}"
     lacking = f"len(a._cells) < {layout.width}"
     open_end = layout.free[0] == 1 if text_first else layout.free[-1] == len(layout.names)
-    return f"({lacking} OR 2 * (p.num_cells - 1) < {layout.width - 1})" if open_end else lacking
+    few_cells = f"2 * (p.num_cells - 1) < {layout.width - 1}"
+    return f"{short} AND ({f'{lacking} OR {few_cells}' if open_end else lacking})"

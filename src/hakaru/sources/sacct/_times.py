@@ -95,7 +95,7 @@ def _check_no_local_times(con: DuckDBPyConnection, path: Path, layout: Layout) -
     local = " OR ".join(f"regexp_full_match(trim({c}), '{slurm.LOCAL_TIME}')" for c in cells)
     found = con.execute(
         f"SELECT 1 FROM ({records(path, layout)}) "
-        f"WHERE NOT _stray AND _fold IS NOT NULL AND ({local}) LIMIT 1"
+        f"WHERE _stray IS NULL AND _fold IS NOT NULL AND ({local}) LIMIT 1"
     ).fetchall()
     if found:
         raise SourceError(f"{path}: its times have no offset: {NO_OFFSET}")
