@@ -72,7 +72,15 @@ class Web:
 
 
 @dataclass(frozen=True)
+class Workspace:
+    """Who may read it beside its owner."""
+
+    group: str | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
+    workspace: Workspace = Workspace()
     engine: Engine = Engine()
     web: Web = Web()
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
@@ -83,6 +91,7 @@ class Settings:
 
 # key, default, meaning: the documentation of hakaru.toml is generated from this table
 KEYS: tuple[tuple[str, str, str], ...] = (
+    ("workspace.group", "none", "Group that may read and write the lake; else only its owner may."),
     ("engine.threads", "all cores", "Threads that DuckDB may use."),
     ("engine.memory", '"2GB"', "Memory that DuckDB may use before it spills to disk."),
     ("engine.spark_master", '"local[*]"', "Spark's master URL, with `--engine spark`."),
@@ -131,7 +140,9 @@ def load(workspace: Path, facts: Mapping[str, Mapping[str, Any]] | None = None) 
 
 def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where: str) -> Settings:
     check = _Checker()
-    check.known(raw, ("engine", "web", "clusters"), "")
+    check.known(raw, ("workspace", "engine", "web", "clusters"), "")
+    workspace = check.table(raw, "workspace", "workspace")
+    check.known(workspace, ("group",), "workspace.")
     engine = check.table(raw, "engine", "engine")
     check.known(engine, ("threads", "memory", "spark_master"), "engine.")
     clusters = check.table(raw, "clusters", "clusters")
@@ -140,6 +151,7 @@ def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where:
         for name in [*facts, *(n for n in clusters if n not in facts)]
     }
     settings = Settings(
+        workspace=Workspace(check.value(workspace, "group", "workspace", _text)),
         engine=Engine(
             threads=check.value(engine, "threads", "engine", _positive),
             memory=check.value(engine, "memory", "engine", _memory) or Engine.memory,

@@ -12,6 +12,7 @@ import click
 from hakaru.cli._options import QUOTE_IT
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
+from hakaru.safety.files import NOBODY_ELSE, masked
 
 EPILOG = "Begin with `hakaru demo`, or ask your own log: `hakaru show walltime --from my.swf.gz`."
 
@@ -40,7 +41,8 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with masked(NOBODY_ELSE):  # reports, exports and lakes name people
+                return super().invoke(ctx)
         except HakaruError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(1)

@@ -133,6 +133,20 @@ def parse_params(pairs: Sequence[str]) -> dict[str, str]:
     return params
 
 
+def create_lake(workspace: Path) -> Lake:
+    """The workspace's lake, made if it is not there; says so where an open one was closed to others."""
+    from hakaru.lake import Lake
+
+    lake = Lake.create(workspace)
+    if lake.mode_before is not None:
+        click.echo(
+            f"{lake.root} had the mode {lake.mode_before:04o}; only its owner may read it now, and the "
+            "group that workspace.group in hakaru.toml names",
+            err=True,
+        )
+    return lake
+
+
 @contextmanager
 def open_lake(data: Data) -> Iterator[Lake]:
     """The workspace's lake or, with `--from`, a temporary one of the given logs.

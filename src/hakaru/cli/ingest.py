@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakaru.cli._options import cluster_name, workspace_option
+from hakaru.cli._options import cluster_name, create_lake, workspace_option
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
@@ -63,14 +63,13 @@ def command(
     The format is told from the file (aaic, swf, sacct, table); - reads standard input.
     """
     from hakaru.cli._progress import ingest_with_progress
-    from hakaru.lake import Lake
 
     if guess:
         _print_guess(paths)
         return
     if Path("-") in paths and cluster is None:
         raise HakaruError("standard input has no name: add --cluster NAME")
-    lake = Lake.create(workspace)
+    lake = create_lake(workspace)
     options = {"mapping": mapping, "zone": zone}
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
         stdin = Path(folder) / "stdin"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakaru.cli._options import workspace_option
+from hakaru.cli._options import create_lake, workspace_option
 
 if TYPE_CHECKING:
     from hakaru.lake import Lake
@@ -43,7 +43,6 @@ def command(
 
     Its figures follow AAIC's published ones, and it is marked synthetic wherever it is shown.
     """
-    from hakaru.lake import Lake
     from hakaru.sources.synth import Synth
 
     spec = Synth(
@@ -55,7 +54,7 @@ def command(
         num_users=num_users,
         samples_days=samples_days,
     )
-    print_generated(generate_with_progress(Lake.create(workspace), spec), workspace)
+    print_generated(generate_with_progress(create_lake(workspace), spec), workspace)
 
 
 def generate_with_progress(lake: Lake, spec: Synth) -> Generated:

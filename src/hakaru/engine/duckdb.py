@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import tempfile
 import threading
 import warnings
 from collections.abc import Collection, Sequence
@@ -15,6 +14,7 @@ import duckdb
 from hakaru.engine._base import Value, plain
 from hakaru.engine.dialect import DUCKDB_MACROS, DUCKDB_TYPES, quote
 from hakaru.errors import EngineError, HakaruError, InterruptedQuery
+from hakaru.safety.files import spill_folder
 from hakaru.schema import Table
 from hakaru.settings import Engine as EngineSettings
 
@@ -34,7 +34,7 @@ def connect(settings: EngineSettings, spill_to: str | None = None) -> duckdb.Duc
         # it turns a share (a sum over a sum) into a join that scans the jobs twice
         "SET GLOBAL disabled_optimizers = 'window_self_join'",
         f"SET memory_limit = {quote(settings.memory)}",
-        f"SET temp_directory = {quote(spill_to or tempfile.gettempdir())}",
+        f"SET temp_directory = {quote(spill_to or str(spill_folder()))}",
         *([f"SET threads = {settings.threads}"] if settings.threads else []),
         *(f"CREATE MACRO {signature} AS ({body})" for signature, body in DUCKDB_MACROS.items()),
     ]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,8 +28,10 @@ from hakaru.lake import _remove
 from hakaru.lake._conflicts import Conflicts
 from hakaru.lake._log import File, Log, stamp
 from hakaru.lake._merge import Upsert, compact, conflicts, merge
+from hakaru.safety.files import Readers, make_folder, masked, own_folder
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, NODES, REJECTS, RUNS, SAMPLES, TABLES, Table
 from hakaru.settings import Engine as EngineSettings
+from hakaru.settings import load
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,13 +62,15 @@ class Lake:
     def __init__(self, workspace: Path) -> None:
         self.workspace = workspace
         self.root = workspace / FOLDER
+        self.mode_before: int | None = None  # of a lake that others could read until now
         self._known: dict[str, tuple[Any, list[Any]]] = {}
 
     @classmethod
     def create(cls, workspace: Path) -> Lake:
+        lake = cls(workspace)
         with _clear_errors(workspace):
-            (workspace / FOLDER).mkdir(parents=True, exist_ok=True)
-        return cls(workspace)
+            lake._make_folder()
+        return lake
 
     @classmethod
     def open(cls, workspace: Path) -> Lake:
@@ -154,7 +159,7 @@ class Lake:
     def staging(self) -> Iterator[Path]:
         """A folder for what a writer spills; the next writer removes what a killed one left."""
         folder = self.root / STAGING / uuid.uuid4().hex
-        with ExitStack() as in_use:
+        with ExitStack() as in_use, masked(self._readers.umask):
             with _clear_errors(self.root), self._locked("_staging.lock"):
                 self._remove_dead_staging()
                 folder.mkdir(parents=True)
@@ -229,6 +234,16 @@ class Lake:
 
     # ---- inside
 
+    @cached_property
+    def _readers(self) -> Readers:
+        return Readers(load(self.workspace).workspace.group)
+
+    def _make_folder(self) -> None:
+        """The lake's folder, for its readers only; what an older version left open is closed."""
+        make_folder(self.workspace, self._readers)
+        before = own_folder(self.root, self._readers)
+        self.mode_before = before if self.mode_before is None else self.mode_before
+
     def _log(self, table: Table) -> Log:
         return Log.open(self.root / table.name, table)
 
@@ -297,12 +312,13 @@ class Lake:
     @contextmanager
     def _writing(self) -> Iterator[Path]:
         """This writer's turn, and a folder on the lake's own disk for the files it makes."""
-        with _clear_errors(self.root), self._locked("_lock"), self.staging() as folder:
+        modes = masked(self._readers.umask)
+        with modes, _clear_errors(self.root), self._locked("_lock"), self.staging() as folder:
             yield folder
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        self.root.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         with open(self.root / name, "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
