@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -71,10 +72,89 @@ def test_numbers_by_language(code: str, share: str, seconds: str, minutes: str, 
         ("low", -0.2293, "−0.229"),
         ("weekday", 2, "Wednesday"),
         ("queue", "normal", "normal"),
+        ("utilisation", 0.456, "45.6 %"),
+        ("mean_s", 99.96, "99.960"),
+        ("mean_s", 100.0, "100.0"),
+        ("mean_s", 999.94, "999.9"),
+        ("mean_s", 1000.0, "1,000"),
+        ("is_working", True, "✓"),
+        ("is_working", False, ""),
+        ("since_at", datetime(2018, 3, 4, 5, 6, 7), "2018-03-04 05:06"),
     ],
 )
 def test_cells(column: str, value: Any, text: str) -> None:
     assert language("en").cell(column, value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (0.25, "0.2 s"),
+        (119.0, "119 s"),
+        (120.0, "2.0 min"),
+        (7199.0, "120.0 min"),
+        (7200.0, "2.0 h"),
+        (172799.0, "48.0 h"),
+        (172800.0, "2.0 days"),
+        (-5400.0, "−90.0 min"),
+        (1e8, "1,157.4 days"),
+    ],
+)
+def test_durations_change_their_unit_at_two(seconds: float, text: str) -> None:
+    assert language("en").duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0.0, "0.0 %"),
+        (0.00042, "0.04 %"),
+        (0.001, "0.1 %"),
+        (-0.0005, "−0.05 %"),
+        (12.5, "1,250.0 %"),
+    ],
+)
+def test_small_shares_have_a_digit_more(share: float, text: str) -> None:
+    assert language("en").share(share) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.25, "share", "25.0 %"),
+        (90.0, "s", "90 s"),
+        (17.0, "hour of day", "17:00"),
+        (5.0, "weekday", "Saturday"),
+        (-0.1234, "correlation", "−0.123"),
+        (2.345, "ratio", "2.35"),
+        (12000.0, "jobs", "12,000"),
+        (12.345, "nodes", "12.35"),
+    ],
+)
+def test_metrics_by_their_unit(value: float, unit: str, text: str) -> None:
+    assert language("en").of_unit(value, unit) == text
+
+
+def test_times_hours_and_days() -> None:
+    words = language("en")
+    assert [words.times(n) for n in (1.54, 9.94, 10.4, 1234.0)] == ["1.5", "9.9", "10", "1,234"]
+    assert [words.hour(n) for n in (0, 9, 23, 24)] == ["00:00", "09:00", "23:00", "00:00"]
+    days = [words.weekday(n) for n in range(7)]
+    assert (days[0], days[4], days[6]) == ("Monday", "Friday", "Sunday")
+    assert [language("ja").weekday(n)[0] for n in range(7)] == list("月火水木金土日")
+    assert [language("ko").weekday(n)[0] for n in range(7)] == list("월화수목금토일")
+
+
+def test_rules_keep_their_values_in_every_language() -> None:
+    ran = "that ran for at least 60 s"
+    assert language("en").rule(ran) == ran
+    for code in OTHERS:
+        words = language(code)
+        assert "60" in words.rule(ran) and "ran" not in words.rule(ran)
+        both = words.rule("that are completed or failed")
+        assert words.texts["word"]["completed"] in both and words.texts["word"]["failed"] in both
+        assert words.rule("that nobody knows") == "that nobody knows"
 
 
 def test_a_machine_without_gpus_has_processors() -> None:

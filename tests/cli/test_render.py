@@ -1,0 +1,180 @@
+"""A result written by hand in each format: numbers, notes and what is unknown."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from hakaru.cli._output import choose_format
+from hakaru.cli._render import (
+    cell,
+    notes,
+    result_lines,
+    to_json,
+    to_markdown,
+    write_parquet,
+    write_result,
+)
+from hakaru.cli._table import wrapped
+from hakaru.errors import HakaruError
+from tests.figures._result import result
+
+TABLE: dict[str, list[Any]] = {
+    "state": ["completed", "failed", "a|b"],
+    "num_jobs": [12345, 6, 0],
+    "mean_h": [1.5, None, float("nan")],
+    "share": [0.98765, 0.00012, 0.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("num_jobs", 1234567, "1,234,567"),
+        ("share", 0.12345, "12.35%"),
+        ("wait_share", 1.0, "100.00%"),
+        ("mean_h", 1234.5678, "1,234.568"),
+        ("mean_h", -0.5, "-0.500"),
+        ("mean_h", float("inf"), "–"),
+        ("is_working", False, "no"),
+        ("is_working", True, "yes"),
+        ("since_at", datetime(2018, 3, 4, 5, 6, 7, tzinfo=UTC), "2018-03-04 05:06+00:00"),
+        ("queue", None, "–"),
+        ("queue", "normal", "normal"),
+    ],
+)
+def test_cells(name: str, value: Any, text: str) -> None:
+    assert cell(name, value) == text
+
+
+def test_notes_count_who_is_left_out() -> None:
+    made = result(
+        "states", TABLE, {"that ran": 1200, "with a user": 0, "of c": 34}, num_selected=5000
+    )
+    assert notes(made) == [
+        "c: 3,766 of 5,000 jobs",
+        "  left out 1,200: only jobs that ran",
+        "  left out 34: only jobs of c",
+    ]
+    assert (
+        notes(result("states", TABLE, synthetic=True))[0] == "c (SYNTHETIC data): 100 of 100 jobs"
+    )
+
+
+def test_notes_on_an_empty_answer_say_why() -> None:
+    empty: dict[str, list[Any]] = {"state": []}
+    none_selected, none_used, no_rows = (
+        notes(result("states", empty, left, num_selected=num))
+        for left, num in (({}, 0), ({"that ran": 7}, 7), ({"that ran": 3}, 7))
+    )
+    assert none_selected == ["no job of c is selected"]
+    assert none_used == ["no job passes: c: 0 of 7 jobs", "  left out 7: only jobs that ran"]
+    assert no_rows[0] == "c: 4 of 7 jobs" and "empty" in no_rows[1]
+
+
+def test_a_table_s_lines() -> None:
+    lines = [text for text, _ in result_lines(result("states", TABLE), 200, ["more"])]
+    assert lines[2:] == [
+        "state      num_jobs  mean_h   share",
+        "───────────────────────────────────",
+        "completed    12,345   1.500  98.77%",
+        "failed            6       –   0.01%",
+        "a|b               0       –   0.00%",
+        "",
+        "c: 100 of 100 jobs",
+        "more",
+    ]
+
+
+def test_json_holds_the_numbers_as_they_are() -> None:
+    made = result("states", TABLE, {"that ran": 40}, params={"top": 3})
+    document = json.loads(to_json(made))
+    assert (document["num_selected"], document["num_used"]) == (100, 60)
+    assert document["left_out"] == [{"only_jobs": "that ran", "num_jobs": 40}]
+    assert document["params"] == {"top": 3} and document["clusters"] == ["c"]
+    assert document["rows"][0] == {
+        "state": "completed", "num_jobs": 12345, "mean_h": 1.5, "share": 0.98765,
+    }  # fmt: skip
+    assert document["rows"][2]["mean_h"] is None
+
+
+def test_markdown_escapes_its_bars_and_counts_the_rows_left_off() -> None:
+    text = to_markdown(result("states", TABLE), max_rows=2, where=" --by user")
+    assert text.splitlines()[2:6] == [
+        "| state | num_jobs | mean_h | share |",
+        "|---|---|---|---|",
+        "| completed | 12,345 | 1.500 | 98.77% |",
+        "| failed | 6 | – | 0.01% |",
+    ]
+    assert "1 more rows: `hakaru show states --by user`" in text
+    whole = to_markdown(result("states", TABLE))
+    assert "| a\\|b | 0 | – | 0.00% |" in whole and "more rows" not in whole
+
+
+def test_parquet_carries_its_notes(tmp_path: Path) -> None:
+    made = result("states", TABLE, {"that ran": 40}, synthetic=True)
+    write_parquet(made, tmp_path / "x.parquet", ["and this"])
+    stored = pq.read_schema(tmp_path / "x.parquet").metadata
+    assert stored[b"hakaru.notes"].decode().splitlines() == [
+        "c (SYNTHETIC data): 60 of 100 jobs",
+        "  left out 40: only jobs that ran",
+        "and this",
+    ]
+    assert stored[b"hakaru.synthetic"] == b"true" and stored[b"hakaru.clusters"] == b"c"
+    assert pq.read_table(tmp_path / "x.parquet")["num_jobs"].to_pylist() == [12345, 6, 0]
+
+
+def test_csv_goes_to_the_file_and_its_notes_to_stderr(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = result(
+        "states", {"state": ["completed", None], "num_jobs": [12345, 6]}, {"that ran": 40}
+    )
+    write_result(made, "csv", tmp_path / "x.csv", ["and this"])
+    lines = (tmp_path / "x.csv").read_text().splitlines()
+    assert lines == ['"state","num_jobs"', '"completed",12345', ",6"]
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.splitlines() == [
+        "c: 60 of 100 jobs",
+        "  left out 40: only jobs that ran",
+        "and this",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "chosen"),
+    [
+        (None, None, "table"),
+        ("csv", None, "csv"),
+        (None, "a.JSON", "json"),
+        (None, "a.txt", "table"),
+        ("csv", "a.csv", "csv"),
+        ("csv", "a.dat", "csv"),
+    ],
+)
+def test_the_format_is_the_option_s_or_the_ending_s(
+    format: str | None, name: str | None, chosen: str
+) -> None:
+    known = ("table", "csv", "json")
+    assert choose_format(format, Path(name) if name else None, known) == chosen
+
+
+@pytest.mark.parametrize(("format", "name"), [("csv", "a.json"), (None, "a.md"), (None, "a")])
+def test_an_ending_that_says_another_format_is_refused(format: str | None, name: str) -> None:
+    with pytest.raises(HakaruError, match=name):
+        choose_format(format, Path(name), ("table", "csv", "json"))
+
+
+def test_a_wrapped_sentence_keeps_number_and_unit_together() -> None:
+    assert wrapped("jobs wait for 12 h and 5 % of them longer", 17) == [
+        "jobs wait for",
+        "  12 h and 5 % of",
+        "  them longer",
+    ]
+    assert wrapped("", 10) == [""]

@@ -1,0 +1,242 @@
+"""The report's own numbers, worked by hand on a log whose columns, counts and times are all different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hakaru.analyses import Selection, open_session
+from hakaru.lake import Lake
+from hakaru.report import tell
+from hakaru.report._view import view_of
+from hakaru.schema import INGESTS, REJECTS
+from tests.conftest import job, put, put_jobs, utc
+
+FACTS = """{"zone": "Asia/Tokyo", "gpus_per_node": 8,
+            "nodes": [{"since": "2017-01-01", "count": 2}, {"since": "2018-02-01", "count": 3}]}"""
+NEVER = {"run_s": None, "wait_s": None, "started_at": None}
+
+
+def log() -> list[dict[str, Any]]:
+    """Five jobs of three users of one account, and what is not known of them.
+
+    GPU-hours: 1/6, 1/2, 4 × 10 and 1/120; the cancelled job never ran and nobody knows whose it is.
+    """
+    return [
+        job(0, user="ann", application="pytorch", run_s=600.0, requested_s=6000.0, wait_s=0.0),
+        job(1, user="bob", run_s=1800.0, requested_s=6000.0),
+        job(
+            2,
+            user="bob",
+            queue="long",
+            num_gpus=4,
+            run_s=36000.0,
+            requested_s=36000.0,
+            wait_s=3600.0,
+        ),
+        job(3, user="cat", queue="long", state="failed", run_s=30.0, requested_s=None),
+        job(4, user=None, account=None, state="cancelled", **NEVER)
+        | {"submitted_at": utc("2018-03-31T16:00:00"), "ended_at": utc("2018-03-31T17:00:00")},
+    ]
+
+
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    made = put_jobs(Lake.create(tmp_path_factory.mktemp("logged")), log(), FACTS)
+    at = {"started_at": utc("2018-05-01T00:00:00"), "ended_at": utc("2018-05-01T10:30:00")}
+    counts = {"num_read": 1100, "num_new": 90, "num_repeated": 7, "num_rejected": 3}
+    ingest = {"cluster": "c", "source": "sacct", "synthetic": False} | at | counts
+    put(made, INGESTS.name, [ingest | {"ingest_id": "i", "inputs": ["/in/b.csv", "/in/a.csv"]}])
+    seen = [
+        ("b.csv", 7, "no end"),
+        ("b.csv", 3, "no end"),
+        ("a.csv", 9, "no end"),
+        ("b.csv", 1, "x"),
+    ]
+    bad = {"cluster": "c", "source": "sacct", "text": "…"}
+    rows = [bad | {"file": f"/in/{file}", "line": line, "reason": why} for file, line, why in seen]
+    put(made, REJECTS.name, rows)
+    return made
+
+
+@pytest.fixture(scope="module")
+def seen(logged: Lake) -> dict[str, Any]:
+    return view(logged)
+
+
+def view(lake: Lake, **selection: Any) -> dict[str, Any]:
+    with open_session(lake) as session:
+        return view_of(tell(session, Selection(**selection)))
+
+
+def figure(view: dict[str, Any], id: str) -> dict[str, Any]:
+    (found,) = [each for each in view["figures"] if each["id"] == id]
+    return dict(found)
+
+
+def test_the_machine_and_the_log(seen: dict[str, Any]) -> None:
+    """Midnight in UTC is nine in Tokyo, and the last job is of the first of April there."""
+    machine = dict(seen["machine"])
+    assert machine["Submitted"] == "2018-01-01 09:00 – 2018-04-01 01:00"
+    assert (machine["Jobs"], machine["Users"], machine["Accounts"]) == ("5", "3", "1")
+    assert machine["GPU-hours"] == "41"  # 40.675
+    assert machine["GPUs of a node"] == "8"
+    assert machine["Nodes"] == "2 from 2017-01-01, 3 from 2018-02-01"
+    assert machine["Read from"] == "sacct: b.csv, a.csv; test"
+    assert "2018-01-01 to 2018-04-01" in seen["subtitle"] and "5 jobs" in seen["subtitle"]
+    assert seen["title"].endswith(" c") and not seen["synthetic"]
+
+
+def test_filters_are_told_as_one_types_them(logged: Lake, seen: dict[str, Any]) -> None:
+    chosen = view(logged, where="queue = 'long'", min_run_s=60.0, states=("completed", "failed"))
+    machine = dict(chosen["machine"])
+    assert machine["Only jobs"] == (
+        "--where queue = 'long'  --min-run 60  --state completed, failed"
+    )
+    assert machine["Jobs"] == "2"
+    assert "Only jobs" not in dict(seen["machine"])
+
+
+def test_coverage_is_each_column_s_own(logged: Lake, seen: dict[str, Any]) -> None:
+    coverage = {name: share for name, _, share in seen["quality"]["coverage"]}
+    expected = {
+        "job_id": "100.0 %", "user": "80.0 %", "account": "80.0 %", "queue": "100.0 %",
+        "application": "20.0 %", "requested_s": "80.0 %", "run_s": "80.0 %", "qos": "0.0 %",
+        "started_at": "80.0 %", "ended_at": "100.0 %", "num_gpus": "100.0 %",
+    }  # fmt: skip
+    assert {name: coverage[name] for name in expected} == expected
+    long = {
+        name: share
+        for name, _, share in view(logged, where="queue = 'long'")["quality"]["coverage"]
+    }
+    assert (long["requested_s"], long["application"], long["user"]) == (
+        "50.0 %",
+        "0.0 %",
+        "100.0 %",
+    )
+
+
+def test_rejects_with_the_first_place_of_each_reason(seen: dict[str, Any]) -> None:
+    assert seen["quality"]["rejects"] == [("no end", "3", "a.csv:9"), ("x", "1", "b.csv:1")]
+
+
+def test_ingests_in_their_columns(seen: dict[str, Any]) -> None:
+    rows = seen["quality"]["ingests"]
+    assert ["2018-05-01 10:30", "sacct", "b.csv, a.csv", "1,100", "90", "7", "3"] in rows
+    (other,) = [row for row in rows if row[1] == "test"]
+    assert other[3:] == ["–"] * 4, "what an ingest did not count is unknown, not 0"
+
+
+def test_who_was_left_out_of_which_figure(lake_of: Callable[..., Lake]) -> None:
+    """Of 10 jobs the run time of 3 is not known, 2 ran for less than a minute, 1 failed; 4 are left."""
+    rows = [job(n, **NEVER) for n in range(3)] + [job(n, run_s=59.0) for n in (3, 4)]
+    rows += [job(5, state="failed")] + [job(n, run_s=60.0) for n in range(6, 10)]
+    seen = view(lake_of(rows))
+    assert figure(seen, "walltime")["notes"] == [
+        "4 of 10 selected jobs.",
+        "Left out 3: only jobs with a known run time.",
+        "Left out 2: only jobs that ran for at least 60 s.",
+        "Left out 1: only jobs that are completed.",
+    ]
+    assert figure(seen, "queues")["notes"] == ["All 10 selected jobs."]
+    rules = [
+        (rule, count, [id for id, _ in ids]) for rule, count, ids in seen["quality"]["left_out"]
+    ]
+    counts = [int(count) for _, count, _ in rules]
+    assert counts == sorted(counts, reverse=True) and min(counts) >= 1
+    of_walltime = [(rule, count) for rule, count, ids in rules if "walltime" in ids]
+    assert of_walltime == [
+        ("with a known run time", "3"),
+        ("that ran for at least 60 s", "2"),
+        ("that are completed", "1"),
+    ]
+    assert "queues" not in [id for _, _, ids in rules for id in ids]
+
+
+def test_a_selection_that_no_job_passes(logged: Lake) -> None:
+    chosen = view(logged, where="state = 'cancelled'")
+    first, *left = figure(chosen, "walltime")["notes"]
+    assert "1 selected" in first and first.startswith("None")
+    assert left == ["Left out 1: only jobs with a known run time."]
+    assert figure(chosen, "walltime")["table"]["rows"] == []
+
+
+def test_tables_hold_the_numbers_of_their_columns(seen: dict[str, Any]) -> None:
+    """Of 5 jobs 3 are normal; hours 2/3 of 40.675. Accuracies 0.1, 0.3 and 1: median 0.3, mean 0.467."""
+    queues = figure(seen, "queues")["table"]
+    rows = [dict(zip(queues["head"], row, strict=True)) for row in queues["rows"]]
+    assert [(row["Queue"], row["Jobs"], row["GPU-hours"]) for row in rows] == [
+        ("normal", "3", "0.667"),
+        ("long", "2", "40.008"),
+    ]
+    assert rows[0]["Share"] == "60.0 %"
+    accuracy = figure(seen, "request-accuracy")["table"]
+    (row,) = [dict(zip(accuracy["head"], each, strict=True)) for each in accuracy["rows"]]
+    assert (row["Least"], row["Median"], row["Most"]) == ("0.100", "0.300", "1.000")
+    assert row["Mean"] == "0.467"
+    assert queues["is_text"][:2] == [True, False]
+    waits = figure(seen, "waits")["table"]
+    (start,) = [
+        dict(zip(waits["head"], each, strict=True))
+        for each in waits["rows"]
+        if each[0] == "submit to start"
+    ]
+    # waits of 0, 10, 10 and 3600 s
+    assert (start["Jobs"], start["Mean (s)"], start["Median (s)"]) == ("4", "905.0", "10.000")
+    assert start["Longest (s)"] == "3,600"
+
+
+def test_long_tables_say_how_many_rows_more_there_are(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(n, user=f"u{n:02}", queue=f"q{n:02}") for n in range(50)])
+    long = view(lake)
+    users, queues = (figure(long, id)["table"] for id in ("users", "queues"))
+    assert (len(users["rows"]), users["num_more"]) == (16, 34)
+    assert (len(queues["rows"]), queues["num_more"]) == (48, 2)
+    assert users["is_wide"] and not queues["is_wide"]
+    small = figure(view(lake, where="queue < 'q03'"), "users")["table"]
+    assert (len(small["rows"]), small["num_more"]) == (3, 0)
+
+
+def test_figures_in_a_report_carry_no_filters_and_no_markup(seen: dict[str, Any]) -> None:
+    for each in seen["figures"]:
+        if each["option"] is not None:
+            assert "'where'" not in repr(each["option"]), each["id"]
+            assert each["option"]["tooltip"]["renderMode"] == "richText"
+
+
+def test_what_was_made_and_by_which_rules(seen: dict[str, Any]) -> None:
+    made = {each["id"]: each for each in seen["made"]}
+    assert made["queues"]["rules"] == "All jobs."
+    assert "that ran for at least 60 s; that are completed" in made["walltime"]["rules"]
+
+
+def test_users_of_several_logs_are_not_counted(lake_of: Callable[..., Lake]) -> None:
+    rows = [job(n, user=f"{log}/7") | {"job_id": f"{log}/{n}"} for n in range(2) for log in "ab"]
+    machine = dict(view(lake_of(rows))["machine"])
+    assert machine["Users"].startswith("not counted") and machine["Accounts"].startswith("not")
+    assert machine["Jobs"] == "4"
+
+
+def test_the_report_compares_with_all_that_is_published_or_the_chosen(logged: Lake) -> None:
+    with open_session(logged) as session:
+        every = view_of(tell(session, Selection()))
+        some = view_of(tell(session, Selection(), ["Philly", "Kraken"]))
+    assert every["compared"]["heads"] == ["c", "Published"]
+    assert some["compared"]["heads"] == ["c", "Philly", "Kraken"]
+    (row,) = [
+        row
+        for row in some["compared"]["rows"]
+        if row["label"].startswith("Walltime request accuracy, mean")
+    ]
+    assert row["own"] == ["46.7 %"]
+    philly, kraken = row["beside"]
+    assert philly == [] and kraken[0]["value"] == "~33.0 %" and kraken[0]["cluster"] == ""
+    cited = {each["number"] for each in some["citations"]}
+    assert int(kraken[0]["citation"]) in cited
+    lines = figure(every, "request-accuracy")["published"]
+    (mean,) = [
+        line for line in lines if line["label"].startswith("Walltime request accuracy, mean")
+    ]
+    assert mean["own"] == "46.7 %" and "Kraken" in [each["cluster"] for each in mean["others"]]
