@@ -75,6 +75,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         proxy_header = "X-Remote-User"
         proxy_address = "10.0.0.5"
         operators = ["ann"]
+        address_connections = 9
         [clusters.abci]
         zone = "Asia/Tokyo"
         unit = "gpu"
@@ -92,7 +93,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
     assert settings.workspace == Workspace("ops")
     assert settings.engine == Engine(3, "1.5 GiB", "spark://host:7077")
     assert settings.web == Web(
-        2, 1.5, 8, ("hakaru.example.org",), "X-Remote-User", "10.0.0.5", ("ann",)
+        2, 1.5, 8, ("hakaru.example.org",), "X-Remote-User", "10.0.0.5", ("ann",), 9
     )
     tokyo = ZoneInfo("Asia/Tokyo")
     assert settings.cluster("abci") == Cluster(

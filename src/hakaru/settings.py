@@ -69,6 +69,7 @@ class Web:
     proxy_header: str | None = None
     proxy_address: str | None = None
     operators: tuple[str, ...] = ()
+    address_connections: int = 64
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,11 @@ KEYS: tuple[tuple[str, str, str], ...] = (
     ("web.hosts", "[]", "Names under which the app is reached, beside localhost."),
     ("web.proxy_header", "none", "Header in which a reverse proxy names who has signed in."),
     ("web.proxy_address", "none", "The proxy's address: from any other the header is ignored."),
+    (
+        "web.address_connections",
+        "64",
+        "Open connections from one address; raise it where a gateway stands for many people.",
+    ),
     ("web.operators", "[]", "People, as the proxy names them, who see everything."),
     ("clusters.NAME.zone", '"UTC"', "Time zone of hours, weekdays and quarters (IANA name)."),
     (
@@ -204,6 +210,8 @@ def _web(check: _Checker, raw: Mapping[str, Any]) -> Web:
         proxy_header=header,
         proxy_address=address,
         operators=check.value(raw, "operators", "web", _texts) or (),
+        address_connections=check.value(raw, "address_connections", "web", _positive)
+        or Web.address_connections,
     )
 
 

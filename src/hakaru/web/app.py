@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from hakaru.analyses import Unit
@@ -26,6 +26,7 @@ from hakaru.web.guard import LOOPBACK_NAMES, Guard
 from hakaru.web.problems import Problem, problem_of
 from hakaru.web.readers import Readers
 from hakaru.web.service import Service
+from hakaru.web.turns import Turns
 from hakaru.web.what_if import api as what_if
 from hakaru.web.what_if.bounds import Bounds
 from hakaru.web.what_if.runs import Runs
@@ -84,6 +85,7 @@ def create_app(
     app.include_router(sign_in.router)
     pages.install(app)
     _tell_problems(app)
+    app.add_middleware(Turns, web=settings.web)
     app.add_middleware(Gate, access=access)
     app.add_middleware(Guard, hosts=_hosts(settings, loopback))
     return app
@@ -122,6 +124,10 @@ def _tell_problems(app: FastAPI) -> None:
         text = detail.get(error.status_code, str(error.detail))
         problem = Problem(title="This cannot be answered", status=error.status_code, detail=text)
         return problem_response(request, problem)
+
+    @app.exception_handler(ClientDisconnect)
+    def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=400)  # nobody reads it
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:

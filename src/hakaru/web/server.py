@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
+import resource
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -62,9 +63,14 @@ def serve(
             server_of(app).run(sockets=[bound])
 
 
-def server_of(app: FastAPI) -> uvicorn.Server:
+def server_of(app: FastAPI, **limits: float) -> uvicorn.Server:
+    """`limits` are those of `protocol_of`, in seconds."""
     import uvicorn
 
+    from hakaru.web.connections import Connections, protocol_of
+
+    web = app.state.access.web
+    connections = Connections(most_connections(), web.address_connections, web.proxy_address)
     config = uvicorn.Config(
         app,
         access_log=False,  # it would write the query, and with it names and filters
@@ -73,11 +79,17 @@ def server_of(app: FastAPI) -> uvicorn.Server:
         server_header=False,
         date_header=True,
         ws="none",
-        limit_concurrency=MAX_CONNECTIONS,
+        http=protocol_of(connections, **limits),
         timeout_graceful_shutdown=SHUTDOWN_S,
         h11_max_incomplete_event_size=16_384,
     )
     return uvicorn.Server(config)
+
+
+def most_connections() -> int:
+    """Half of the files that this process may have open are left to the lake."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if soft < 0 else max(16, min(MAX_CONNECTIONS, soft // 2))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get(SIGN_IN)
-def form(request: Request) -> Response:
+async def form(request: Request) -> Response:
     return HTMLResponse(
         render("sign_in.html", problem=None, next=request.query_params.get("next", "/"))
     )

@@ -32,14 +32,15 @@ class Asset:
     version: str
 
 
+# `async`, and from memory: no static file waits for a thread that a query holds
 @router.get("/static/{version}/{name}")
-def versioned(request: Request, version: str, name: str) -> Response:
+async def versioned(request: Request, version: str, name: str) -> Response:
     asset = _known(name)
     return _sent(request, asset, FOREVER if version == asset.version else SHORTLY)
 
 
 @router.get("/static/{name}")
-def plain(request: Request, name: str) -> Response:
+async def plain(request: Request, name: str) -> Response:
     return _sent(request, _known(name), SHORTLY)
 
 
