@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hakaru.assets import script
 from hakaru.figures import figures_of_runs
 from hakaru.report._page import _environment, _file, _policy
-from hakaru.sim.whatif.table import heading, rows
+from hakaru.sim.whatif.table import heading, interval_text, rows
 from hakaru.sim.whatif.words import duration, whose
 
 if TYPE_CHECKING:
@@ -86,8 +86,5 @@ def _group(group: GroupChange, unit: str) -> list[str]:
     for name in ("mean_wait_s", "p95_wait_s"):
         change = group.changes[name]
         cells += [duration(change.before), duration(change.after)]
-        if change.low is None or change.high is None:
-            cells.append("–")
-        else:
-            cells.append(f"{duration(change.low, True)} to {duration(change.high, True)}")
+        cells.append(interval_text(change, duration) or "–")
     return cells

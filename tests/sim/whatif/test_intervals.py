@@ -183,3 +183,22 @@ def test_a_share_is_the_weeks_sum_over_their_sum(weeks: Weeks) -> None:
     there = np.full(12, 10.0)
     used = np.full(12, 5.0)
     assert draw.ratio_change(weeks, (used, there), (used, there * 2)) == (-0.25, -0.25)
+
+
+@pytest.mark.parametrize(
+    ("found", "before", "after", "said"),
+    [
+        (None, 100.0, 90.0, None),
+        ((-60.0, 45_720.0), 1800.0, 1900.0, None),  # -60 s to +12.7 h, of half an hour
+        ((-60.0, 540.0), 100.0, 120.0, (-60.0, 540.0)),  # five times the larger one: 600 s
+        ((-60.0, 541.0), 100.0, 120.0, None),
+        ((-60.0, 541.0), 120.0, 100.0, None),
+        ((1.0, 9000.0), 100.0, 120.0, (1.0, 9000.0)),  # wide, but surely longer
+        ((-90.0, -1.0), 100.0, 10.0, (-90.0, -1.0)),
+        ((-500.0, 10.0), 100.0, 90.0, (-100.0, 10.0)),  # no wait falls below zero
+        ((0.0, 0.0), 0.0, 0.0, (0.0, 0.0)),
+        ((0.0, 3.0), 0.0, 0.5, None),
+    ],
+)
+def test_an_interval_that_says_nothing_is_none(found, before, after, said) -> None:
+    assert draw.bounds_of(found, before, after) == said

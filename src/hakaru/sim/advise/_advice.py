@@ -19,6 +19,7 @@ from hakaru.sim.advise.verdict import Evidence, Verdict, verdict_of
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.replay import Known, months_of
 from hakaru.sim.run import Options, simulate
+from hakaru.sim.whatif.intervals import bounds_of
 
 if TYPE_CHECKING:
     from hakaru.sim.machine import Machine
@@ -221,7 +222,7 @@ def _conclude(
         space=space,
         replayed=replayed,
         counted=counted,
-        change=change,
+        change=bounds_of(change, *evidence.values),
         num_weeks=held_out.weeks.count,
         errors=errors,
     )

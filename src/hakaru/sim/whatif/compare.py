@@ -176,7 +176,9 @@ def _changes(weeks: Weeks, pair: Pair, known: Known | None) -> dict[str, Change]
         found |= _wait_intervals(weeks, pair)
     errors = known.errors(pair.both[pair.before.origin]) if known else {}
     return {
-        name: _change(was[name], now[name], found.get(name), weeks.count, errors.get(name))
+        name: _change(
+            was[name], now[name], found.get(name), weeks.count, errors.get(name), name in found
+        )
         for name in was
     }
 
@@ -232,22 +234,30 @@ def _wait_changes(
     num_weeks = draw.num_weeks(before)
     points = [np.quantile(sample.values, shares) for sample in (before, after)]
     quantiles = {
-        name: _change(points[0][at], points[1][at], found[at], num_weeks, errors.get(name))
+        name: _change(
+            points[0][at], points[1][at], found[at], num_weeks, errors.get(name), is_whole
+        )
         for at, name in enumerate(OF_GROUPS)
     }
     means = before.values.mean(), after.values.mean()
-    mean = _change(*means, interval, num_weeks, errors.get("mean_wait_s"))
+    mean = _change(*means, interval, num_weeks, errors.get("mean_wait_s"), is_whole)
     return {"mean_wait_s": mean} | quantiles
 
 
 def _change(
-    before: float, after: float, interval: Interval, num_weeks: int, error: float | None = None
+    before: float,
+    after: float,
+    interval: Interval,
+    num_weeks: int,
+    error: float | None,
+    is_asked: bool,
 ) -> Change:
-    if interval is None:
-        return Change(float(before), float(after), error=error)
-    low, high = interval
-    # no wait, slowdown or share falls below zero
-    return Change(float(before), float(after), max(low, -float(before)), high, num_weeks, error)
+    """`is_asked`: the metric has intervals, and all jobs still run."""
+    before, after = float(before), float(after)
+    bounds = draw.bounds_of(interval, before, after)
+    if bounds is None:
+        return Change(before, after, error=error, has_too_few_weeks=is_asked)
+    return Change(before, after, *bounds, num_weeks, error)
 
 
 def _left_out(schedule: Schedule) -> list[str]:

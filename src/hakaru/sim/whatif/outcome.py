@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 class Change:
     """A variant's value less the baseline's, with its 95 % interval from so many resampled weeks.
 
-    Without `low` and `high` it has no interval: there are too few weeks, or the metric has none.
+    Without `low` and `high` it has no interval: there are too few weeks for one, or the metric has none, or
+    jobs no longer run.
     """
 
     before: float
@@ -24,6 +25,7 @@ class Change:
     high: float | None = None
     num_weeks: int | None = None
     error: float | None = None  # the replay's own in this metric, where it is known
+    has_too_few_weeks: bool = False  # an interval was asked for, and the weeks do not give one
 
     @property
     def is_within_error(self) -> bool:
@@ -48,7 +50,7 @@ class Change:
     def as_dict(self) -> dict[str, Any]:
         names = (
             "before", "after", "change", "relative", "low", "high", "num_weeks", "is_sure", "error",
-            "is_within_error",
+            "is_within_error", "has_too_few_weeks",
         )  # fmt: skip
         return {name: _plain(getattr(self, name)) for name in names}
 

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
+from hakaru.sim.whatif.intervals import TOO_FEW
 from hakaru.sim.whatif.outcome import Change, Outcome, Variant
 from hakaru.sim.whatif.words import duration
 
 MARKS = (
-    "?: the interval of a change includes zero, or there is none, so that nothing is claimed",
+    "?: the interval of a change includes zero, or there is none, so nothing is claimed",
     "≈: the change is smaller than the replay's own error, so that it may be nothing",
 )
+
+
+class HasInterval(Protocol):
+    """A change here, or in the web's answer."""
+
+    @property
+    def low(self) -> float | None: ...
+
+    @property
+    def high(self) -> float | None: ...
+
+    @property
+    def has_too_few_weeks(self) -> bool: ...
 
 
 def heading(outcome: Outcome) -> list[str]:
@@ -38,11 +53,16 @@ def _row(run: Variant) -> list[str]:
 def _change(change: Change | None, show: Callable[[float, bool], str]) -> str:
     if change is None or not math.isfinite(change.change):
         return ""
-    if change.low is None or change.high is None:
-        return f"{show(change.change, True)} ?"
     mark = (" ≈" if change.is_within_error else "") if change.is_sure else " ?"
-    bounds = f"{show(change.low, True)} to {show(change.high, True)}"
-    return f"{show(change.change, True)} ({bounds}){mark}"
+    bounds = interval_text(change, show)
+    return show(change.change, True) + (f" ({bounds})" if bounds else "") + mark
+
+
+def interval_text(change: HasInterval, show: Callable[[float, bool], str]) -> str:
+    """Its ends, or that weeks are too few; empty where no interval was asked for."""
+    if change.low is None or change.high is None:
+        return TOO_FEW if change.has_too_few_weeks else ""
+    return f"{show(change.low, True)} to {show(change.high, True)}"
 
 
 def _slowdown(value: float, signed: bool) -> str:

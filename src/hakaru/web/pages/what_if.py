@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import RedirectResponse, Response
 
 from hakaru.errors import HakaruError
+from hakaru.sim.whatif.table import interval_text
 from hakaru.sim.whatif.words import duration, whose
 from hakaru.web.access.sign_in import FORM, check_same_site
 from hakaru.web.pages import _address as address
@@ -250,8 +251,7 @@ def _change(change: models.Change | None, kind: str, less_is_better: bool | None
     tone = ""
     if change.is_sure and less_is_better is not None:
         tone = "better" if ((change.change or 0) < 0) == less_is_better else "worse"
-    bounds = [change.low, change.high]
-    interval = " to ".join(_signed(b, kind) for b in bounds) if None not in bounds else ""
+    interval = interval_text(change, lambda bound, _: _signed(bound, kind))
     mark = " ≈" if change.is_sure and change.is_within_error else ""
     return {"change": _signed(change.change, kind) + mark, "interval": interval, "tone": tone}
 

@@ -76,6 +76,9 @@ class Change(BaseModel):
     is_sure: bool = Field(description="Whether the interval leaves zero out.")
     error: float | None = Field(default=None, description="The replay's own, where it is known.")
     is_within_error: bool = Field(default=False, description="Whether the change is smaller.")
+    has_too_few_weeks: bool = Field(
+        default=False, description="Whether the weeks are too few for an interval."
+    )
 
 
 class GroupChange(BaseModel):
