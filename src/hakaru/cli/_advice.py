@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from hakaru.cli._replay import fit_lines, trust_lines
+from hakaru.cli._replay import fit_lines, naive_lines, trust_lines
 from hakaru.cli._schedule import SHOWN, duration
 from hakaru.cli._table import Column, Line, table_lines, wrapped
 from hakaru.sim.advise.words import change_text, name_of, value_text
@@ -76,10 +76,12 @@ def advice_lines(told: Told, width: int) -> Iterator[Line]:
 
 def as_document(told: Told) -> dict[str, Any]:
     """The advice as plain data."""
+    from hakaru.sim.naive import scores as scores_of
     from hakaru.sim.replay import differences, months_of
 
     advice, slurm = told.advice, told.slurm
     months = months_of(advice.replayed, told.zone)
+    scores = scores_of(advice.replayed, told.zone, advice.counted)
     return {
         "cluster": told.cluster,
         "num_pes": told.machine.num_pes,
@@ -114,6 +116,7 @@ def as_document(told: Told) -> dict[str, Any]:
         "left_out": dict(advice.replayed.workload.left_out),
         "replay": {
             "differences": differences(advice.replayed, keep=advice.counted).to_pylist(),
+            "predictors": [asdict(score) for score in scores],
             "months": [{"month": m.name, "trusted": m.trusted, "why": m.why} for m in months],
         },
     }
@@ -279,6 +282,7 @@ def _fidelity(told: Told, width: int) -> Iterator[Line]:
     yield from trust_lines(months, width)
     known = Known.of(replayed, told.zone, told.advice.counted)
     yield from fit_lines(differences(replayed, "month", told.zone), months, known, width)
+    yield from naive_lines(replayed, told.zone, told.advice.counted, width)
 
 
 def _found(found: Found) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hakaru.cli._schedule import as_times, duration
 from hakaru.cli._table import Column, Line, table_lines, wrapped
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hakaru.sim import Schedule
+    from hakaru.sim.naive import Score
     from hakaru.sim.replay import Known, Month
 
 UNKNOWN_POLICY = (
@@ -27,6 +28,20 @@ WHY_OFF = (
     "is where the machine is not full), holds, dependencies, reservations, and limits that the log does not "
     "tell."
 )
+NAIVE = (
+    "Naive: the median wait of the user's last 20 jobs that had begun before this one was submitted; without "
+    "any, of the queue's, then of the whole log's. It predicts waits, and says nothing of other rules or "
+    "machines."
+)
+PREDICTORS = {"replay": "the replay", "naive": "naive: the user's recent median"}
+MEASURES = {
+    "mean_off_s": "mean of a month off by",
+    "p95_off_s": "p95 of a month off by",
+    "months_within": "months within 25 %",
+    "share_within_5min": "within 5 min",
+    "share_within_twice": "within a factor of 2",
+    "rank_correlation": "rank correlation",
+}
 IN_A_WORD = {"yes": "fits", "partly": "a little over", "no": "contradicts"}
 WORDS = {
     "yes": "not contradicted by the record",
@@ -61,6 +76,59 @@ def replay_lines(schedule: Schedule, zone: str, width: int) -> Iterator[Line]:
     yield from _table(by_month, width, _off(by_month), record)
     yield from trust_lines(months, width)
     yield from fit_lines(by_month, months, Known.of(schedule, zone, keep), width)
+    yield from naive_lines(schedule, zone, keep if keep.any() else None, width)
+
+
+def naive_lines(schedule: Schedule, zone: str, keep: Any, width: int) -> Iterator[Line]:
+    """The replay's error beside that of a naive prediction, and which of the two is nearer to the record."""
+    from hakaru.sim.naive import better_naive, scores
+
+    found = scores(schedule, zone, keep)
+    if not found:
+        return
+    yield "", ""
+    yield from table_lines(_scores(found), 1, width)
+    for text in wrapped(_judged(found[0], better_naive(*found)), width, ""):
+        yield text, "bold"
+    for text in wrapped(NAIVE, width, ""):
+        yield text, "dim"
+
+
+def _scores(found: Sequence[Score]) -> list[Column]:
+    return [
+        Column("predicted by", [PREDICTORS[score.name] for score in found], right=False),
+        Column(MEASURES["mean_off_s"], [duration(score.mean_off_s) for score in found]),
+        Column(MEASURES["p95_off_s"], [duration(score.p95_off_s) for score in found]),
+        Column(
+            MEASURES["months_within"],
+            [f"{score.months_within} of {score.num_months}" for score in found],
+        ),
+        *(
+            Column(MEASURES[name], [f"{getattr(score, name) * 100:.0f} %" for score in found])
+            for name in ("share_within_5min", "share_within_twice")
+        ),
+        Column(MEASURES["rank_correlation"], [_rank(score.rank_correlation) for score in found]),
+    ]
+
+
+def _rank(value: float) -> str:
+    return "–" if value != value else f"{value:.2f}"
+
+
+def _judged(replay: Score, better: Sequence[str]) -> str:
+    """Which is nearer to the record, plainly."""
+    if not better:
+        return "The naive prediction is in no measure nearer to the record than the replay."
+    named = ", ".join(MEASURES[name] for name in better)
+    least = "mean_off_s" in better
+    verdict = (
+        "The naive prediction is better than the replay"
+        if least
+        else (
+            "The replay is better by the mean of a month, but the naive prediction is nearer to the record"
+        )
+    )
+    return f"{verdict} in {len(better)} of {len(MEASURES)} measures: {named}."
 
 
 def trust_lines(months: Sequence[Month], width: int) -> Iterator[Line]:

@@ -106,6 +106,13 @@ class Known:
             for name, of in STATISTICS.items()
         }
 
+    def months_off(self) -> list[float]:
+        """By which part each month's mean is off."""
+        codes = np.unique(self.month[self.keep])
+        months = [self.keep & (self.month == code) for code in codes]
+        pairs = ((self.recorded[jobs].mean(), self.simulated[jobs].mean()) for jobs in months)
+        return [_off(float(recorded), float(simulated)) for recorded, simulated in pairs]
+
     def worst_month(self) -> tuple[str, float, float] | None:
         """The month whose mean wait is off most, weighed by its jobs; recorded and replayed mean."""
         codes = np.unique(self.month[self.keep])
@@ -124,7 +131,7 @@ def off_by(recorded_s: float | None, simulated_s: float | None) -> float | None:
     """By which part a replayed mean is off; waits below a minute count as one."""
     if recorded_s is None or simulated_s is None:
         return None
-    return (simulated_s - recorded_s) / max(recorded_s, LEAST_WAIT_S)
+    return _off(recorded_s, simulated_s)
 
 
 def differences(
@@ -142,7 +149,7 @@ def differences(
     rows = []
     for code, name in enumerate(names):
         jobs = known & (codes == code)
-        rows.append({by or "jobs": name} | _difference(recorded[jobs], simulated[jobs]))
+        rows.append({by or "jobs": name} | difference(recorded[jobs], simulated[jobs]))
     return pa.Table.from_pylist(rows)
 
 
@@ -227,7 +234,12 @@ def rank_correlation(a: Any, b: Any) -> float:
     return float(first @ second / spread) if spread > 0 else np.nan
 
 
-def _difference(recorded: Any, simulated: Any) -> dict[str, Any]:
+def _off(recorded_s: float, simulated_s: float) -> float:
+    return (simulated_s - recorded_s) / max(recorded_s, LEAST_WAIT_S)
+
+
+def difference(recorded: Any, simulated: Any) -> dict[str, Any]:
+    """Of some jobs: means and medians of both waits, and how near the two are."""
     num = len(recorded)
     apart = np.abs(simulated - recorded)
     longer = np.maximum(np.maximum(recorded, simulated), LEAST_WAIT_S)
