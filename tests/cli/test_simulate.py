@@ -149,6 +149,20 @@ def test_replay_says_how_far_it_is_and_what_to_trust(workspace: Path):
     assert "The log does not say by which rules" in said
 
 
+def test_a_job_of_no_length_takes_a_second_as_in_the_reference_simulators(tmp_path: Path):
+    """Both need the whole machine: the second begins when the first has ended."""
+    log = swf_file(tmp_path, [(0, 0, 4, 0), (0, 10, 4, 10), (1, 0, 4, 60)])
+
+    def starts(*more: object) -> list[str]:
+        said = simulate("--from", log, "-o", tmp_path / "s.csv", *more)
+        assert ("2 jobs run for no time at all: taken as 1 s" in said) == (not more)
+        return (tmp_path / "s.csv").read_text().splitlines()[1:]
+
+    assert starts() == ["1,0", "2,1", "3,11"]
+    assert starts("--least-run", 0) == ["1,0", "2,0", "3,10"]
+    assert "2,3" in starts("--least-run", 3)
+
+
 def test_a_replay_of_no_job_says_so(tmp_path: Path):
     said = simulate("--from", swf_file(tmp_path, [(0, 9, 2, 9)]), "--processors", 1, "--replay")
     assert "left out 1: larger than the machine" in said

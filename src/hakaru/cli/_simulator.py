@@ -179,14 +179,18 @@ def workload_of(
     columns: Sequence[str] | None = None,
     no_request: str | None = None,
     idle_rules: Sequence[IdleRule] = (),
+    least_run_s: int | None = None,
 ) -> Workload:
     """The chosen jobs of one cluster, with more columns than are simulated where they are asked for."""
     from hakaru.sim.idle import with_idleness
     from hakaru.sim.site import jobs_of
+    from hakaru.sim.workload import LEAST_RUN_S
 
     jobs = jobs_of(session, selection, columns)
     jobs = with_idleness(session, site.name, jobs, idle_rules)
-    return site.workload(jobs, cast(Any, no_request))
+    return site.workload(
+        jobs, cast(Any, no_request), LEAST_RUN_S if least_run_s is None else least_run_s
+    )
 
 
 def site_of(session: Session, data: Data, cluster: str) -> tuple[Site, Header | None]:

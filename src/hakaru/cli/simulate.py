@@ -60,6 +60,15 @@ BY = ("queue", "size", "class", "month", "account", "user")
     "that is asked for there, else its run time; or at once its run time (the default for an SWF).",
 )
 @click.option(
+    "--least-run",
+    "least_run_s",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=0, max=60),
+    metavar="SECONDS",
+    help="How long a job runs at least; the reference simulators make 1 s of 0 s. 0: as recorded.",
+)
+@click.option(
     "--events",
     type=click.Choice(["one-by-one", "batched"]),
     default="one-by-one",
@@ -118,6 +127,7 @@ def command(
     asked: MachineOptions,
     estimates: str,
     no_request: str | None,
+    least_run_s: int,
     events: str,
     limits: tuple[str, ...],
     low_queues: tuple[str, ...],
@@ -152,7 +162,8 @@ def command(
         run = _Run(lake, session, selection, rules)
         if into is not None:
             check_name(lake, into)  # before anything is played
-        run.play(data, asked, ALL_COLUMNS if into is not None else None, no_request)
+        columns = ALL_COLUMNS if into is not None else None
+        run.play(data, asked, columns, no_request, least_run_s)
         told = run.told()
         emit(schedule_lines(told, page_width(), by, run.zone))
         if replay:
@@ -250,13 +261,20 @@ class _Run:
         asked: MachineOptions,
         columns: Sequence[str] | None,
         no_request: str | None,
+        least_run_s: int,
     ) -> None:
         from hakaru.sim import simulate
 
         self.site, header = site_of(self.session, data, self.cluster)
         self.log_start = int(header.start_s) if header else None
         workload = workload_of(
-            self.session, self.selection, self.site, columns, no_request, self.rules.idle
+            self.session,
+            self.selection,
+            self.site,
+            columns,
+            no_request,
+            self.rules.idle,
+            least_run_s,
         )
         workload, self.applied = self.rules.applied(workload, self.unit)
         self.taken = machine_of(self.site, asked, workload)

@@ -11,7 +11,7 @@ from hakaru.errors import HakaruError
 from hakaru.settings import Cluster, Settings
 from hakaru.sim.inventory import Inventory
 from hakaru.sim.machine import Group, Machine, Placement
-from hakaru.sim.workload import COLUMNS, ORDER, NoRequest, Workload
+from hakaru.sim.workload import COLUMNS, LEAST_RUN_S, ORDER, NoRequest, Workload
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +116,12 @@ class Site:
         """GPUs (or CPUs) in a node, where the settings say."""
         return self.cluster.gpus_per_node if self.unit == "gpu" else self.cluster.cpus_per_node
 
-    def workload(self, jobs: pa.Table, no_request: NoRequest | None = None) -> Workload:
+    def workload(
+        self,
+        jobs: pa.Table,
+        no_request: NoRequest | None = None,
+        least_run_s: int = LEAST_RUN_S,
+    ) -> Workload:
         """The jobs that can be simulated.
 
         Of a log in the Standard Workload Format, jobs without a request know their run time: there is often
@@ -127,7 +132,7 @@ class Site:
             name: each.max_walltime_h * 3600 for name, each in queues if each.max_walltime_h
         }
         known: NoRequest = "run" if self.is_swf else "queue-limit"
-        workload = Workload.of(jobs, no_request or known, walltimes)
+        workload = Workload.of(jobs, no_request or known, walltimes, least_run_s)
         workload = replace(workload, left_out=dict(self.rejected) | dict(workload.left_out))
         if not len(workload):
             why = "; ".join(f"{number:,}: {reason}" for reason, number in workload.left_out.items())

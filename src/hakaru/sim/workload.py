@@ -25,6 +25,7 @@ ARRAYS = (
     "submit", "run", "request", "pes", "num_nodes", "user", "account", "queue", "qos", "model",
 )  # fmt: skip
 ORDER = "submitted_at, length(job_id), job_id"
+LEAST_RUN_S = 1  # the reference simulators give a job of no length one second
 LONGEST_S = 2**33  # 272 years stand for "no limit": the kernels pack a time and a job into one word
 
 Estimator = Callable[["Workload"], "Ints"]
@@ -64,11 +65,13 @@ class Workload:
         table: pa.Table,
         no_request: NoRequest = "queue-limit",
         walltimes: Mapping[str, float] | None = None,
+        least_run_s: int = LEAST_RUN_S,
     ) -> Workload:
         """The jobs of one cluster that ran; ordered by `ORDER`.
 
         A job that asks for no time is thought to take its queue's walltime (in seconds, by the queue's
         name), else the longest request that is seen in the queue, else its run time; or always the last.
+        What is recorded to run for less than `least_run_s` runs so long, as in pyss.
         """
         _check(table)
         values = {
@@ -90,7 +93,7 @@ class Workload:
             keep &= ~applies
         told = {reason: number for reason, number in left_out.items() if number}
         limits = None if no_request == "run" else walltimes or {}
-        return cls._kept(table, keep, submit, values, told, limits)
+        return cls._kept(table, keep, submit, values, told, limits, least_run_s)
 
     @classmethod
     def _kept(
@@ -101,6 +104,7 @@ class Workload:
         values: Mapping[str, Any],
         left_out: dict[str, int],
         walltimes: Mapping[str, float] | None,
+        least_run_s: int,
     ) -> Workload:
         import pyarrow as pa
 
@@ -111,19 +115,20 @@ class Workload:
         request, unasked = _requests(values["requested_s"][keep], run, queue, walltimes)
         longer = int((run > request).sum())
         pes, num_nodes = _sizes(values["num_pes"][keep], values["span_nodes"][keep])
+        taken = f": taken as {least_run_s} s" if least_run_s else ""
         notes = unasked | {
             "are recorded with a node a processor: on nodes, placed on as few as hold them": int(
                 (num_nodes < np.nan_to_num(values["span_nodes"][keep])).sum()
             ),
             "ran longer than they asked: ended at what they asked for": longer,
-            "run for no time at all": int((run == 0).sum()),
+            f"run for no time at all{taken}": int((run == 0).sum()),
             "have no user: no limit of a user holds them": int(table["user"].null_count),
         }
         return cls(
             table,
             np.ceil(submit[keep]).astype(np.int64),  # nobody begins before submission
-            np.minimum(run, request),
-            request,
+            np.maximum(np.minimum(run, request), least_run_s),
+            np.maximum(request, least_run_s),
             pes,
             num_nodes,
             codes["user"],
