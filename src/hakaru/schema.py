@@ -27,6 +27,10 @@ STATES = (
     "node_failed",
     "preempted",
 )
+# every share of jobs or hours that completed, failed and so on is of those that have ended
+OPEN = ("pending", "running")
+ENDED = tuple(state for state in STATES if state not in OPEN)
+FAILED = ("failed", "out_of_memory", "node_failed")
 
 
 @dataclass(frozen=True)

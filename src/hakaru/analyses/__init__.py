@@ -9,6 +9,7 @@ from hakaru.analyses._select import (
     GROUPS,
     Check,
     Selection,
+    counted,
     passing,
     rules_of,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Unit",
     "analysis",
     "class_name",
+    "counted",
     "load_all",
     "open_session",
     "passing",

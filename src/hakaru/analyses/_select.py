@@ -139,9 +139,14 @@ def _in_each_zone(
 
 def rules_of(analysis: Analysis, selection: Selection) -> tuple[Rule, ...]:
     """The analysis' rules, with its least run time and states unless others were chosen."""
+    return analysis.rules + chosen_rules(counted(analysis, selection))
+
+
+def counted(analysis: Analysis, selection: Selection) -> Selection:
+    """The selection with the analysis' own least run time and states where it chooses none."""
     least = analysis.min_run_s if selection.min_run_s is None else selection.min_run_s
-    states = selection.states or analysis.states
-    return analysis.rules + chosen_rules(replace(selection, min_run_s=least, states=states))
+    states = tuple(selection.states or analysis.states)
+    return replace(selection, min_run_s=least, states=states)
 
 
 def chosen_rules(selection: Selection) -> tuple[Rule, ...]:

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from hakaru.analyses._base import HAS_USER, Param, analysis
 from hakaru.analyses._site import quarter_name
+from hakaru.schema import ENDED
 
 SHARE = "sum(weight) / nullif(sum(sum(weight)) OVER (PARTITION BY grp), 0) AS share"
+
+HAS_ENDED = f"state IN {ENDED}"
+SHARE_OF_ENDED = (
+    f"CASE WHEN {HAS_ENDED} THEN sum(weight) / nullif("
+    f"sum(sum(CASE WHEN {HAS_ENDED} THEN weight END)) OVER (PARTITION BY grp), 0) END AS share"
+)
 
 # AAIC's files do not end with the quarters, and its user ids hold within one file only.
 QUARTER = Param(
@@ -49,9 +56,12 @@ def queues() -> str:
     weighted=True,
 )
 def states() -> str:
-    """Jobs and GPU-hours of each final state, and the state's share of all."""
+    """Jobs and GPU-hours of each state, and the state's share of what has ended.
+
+    Jobs that wait or run, and those of which the log does not say how they ended, have no share.
+    """
     return f"""
-        SELECT grp, state, count(*) AS num_jobs, sum(pe_hours) AS pe_hours, {SHARE}
+        SELECT grp, state, count(*) AS num_jobs, sum(pe_hours) AS pe_hours, {SHARE_OF_ENDED}
         FROM jobs GROUP BY grp, state ORDER BY grp, num_jobs DESC, state
     """
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hakaru.analyses._base import HAS_USER, Param, Rule, analysis
 from hakaru.analyses._counted import narrowed, quantile, step
+from hakaru.schema import ENDED, FAILED
 
 HAS_ACCOUNT = Rule("with a known account", "account IS NOT NULL")
 SORTS = (
     "pe_hours", "num_jobs", "median_wait_s", "p95_wait_s", "median_run_s", "median_request_accuracy",
-    "share_completed", "name",
+    "share_completed", "share_failed", "share_timeout", "share_cancelled", "lost_pe_hours", "name",
 )  # fmt: skip
 PARAMS = (
     Param("sort", "pe_hours", "Column to sort by; ties are sorted by name.", choices=SORTS),
@@ -17,7 +20,13 @@ PARAMS = (
     Param("offset", 0, "Rows to pass over before the first.", high=1_000_000_000),
 )
 WAIT, RUN, ACCURACY = 1, 2, 3  # the kinds of values that have quantiles
-ENDED = ("completed", "failed", "timeout", "cancelled")
+ENDS = {
+    "completed": ("completed",),
+    "failed": FAILED,
+    "timeout": ("timeout",),
+    "cancelled": ("cancelled",),
+}
+LOST = tuple(state for state in ENDED if state != "completed")
 
 
 @analysis(
@@ -34,7 +43,10 @@ def users(sort: str, order: str, limit: int, offset: int) -> str:
     """One row a user, sorted: jobs, GPU-hours, waits, run time, request accuracy and final states.
 
     Request accuracy is run time ÷ request, the median over the user's jobs that have both. The shares of
-    states are of the jobs that have ended. `num_all` is the number of users before `limit`.
+    states are of the user's jobs that have ended; out of memory and a failed node count as failed.
+    `lost_pe_hours` are the GPU-hours of the jobs that ended without being completed: failed, timed out,
+    cancelled, killed or preempted. `share_pe_hours` is the part of all selected jobs' GPU-hours. `num_all`
+    is the number of users before `limit`.
     """
     return _people("jobs.user", "user", "account", sort, order, limit, offset)
 
@@ -61,11 +73,9 @@ def _people(
     holder: str, name: str, other: str, sort: str, order: str, limit: int, offset: int
 ) -> str:
     counts = ", ".join(
-        f"count(CASE WHEN state = '{state}' THEN 1 END) AS num_{state}" for state in ENDED
+        f"count(CASE WHEN {_in(states)} THEN 1 END) AS num_{end}" for end, states in ENDS.items()
     )
-    shares = ", ".join(
-        f"sum(num_{state}) / nullif(sum(num_ended), 0) AS share_{state}" for state in ENDED
-    )
+    shares = ", ".join(f"sum(num_{end}) / nullif(sum(num_ended), 0) AS share_{end}" for end in ENDS)
     by = "holder" if sort == "name" else sort
     parts_a_unit = f"CASE kind WHEN {ACCURACY} THEN 1000000 ELSE 1 END"
     return f"""
@@ -86,12 +96,15 @@ def _people(
         ), parts AS (
             SELECT {holder} AS holder, jobs.{other} AS other, count(*) AS num_jobs,
                    sum(pe_hours) AS pe_hours, {counts},
-                   count(CASE WHEN state NOT IN ('pending', 'running') THEN 1 END) AS num_ended,
+                   count(CASE WHEN {_in(ENDED)} THEN 1 END) AS num_ended,
+                   sum(CASE WHEN {_in(LOST)} THEN pe_hours END) AS lost_pe_hours,
                    min(submitted_at) AS first_submit, max(submitted_at) AS last_submit
             FROM jobs GROUP BY {holder}, jobs.{other}
         ), totals AS (
             SELECT holder, count(other) AS num_{other}s, sum(num_jobs) AS num_jobs,
                    sum(pe_hours) AS pe_hours, {shares},
+                   CASE WHEN sum(num_ended) > 0 AND sum(num_ended) = sum(num_completed) THEN 0e0
+                        ELSE sum(lost_pe_hours) END AS lost_pe_hours,
                    min(first_submit) AS first_submit, max(last_submit) AS last_submit
             FROM parts GROUP BY holder
         ), summed AS (
@@ -101,9 +114,14 @@ def _people(
         SELECT holder AS {name}, num_{other}s, num_jobs, pe_hours,
                pe_hours / nullif(sum(pe_hours) OVER (), 0) AS share_pe_hours, median_wait_s, p95_wait_s,
                median_run_s, median_request_accuracy, share_completed, share_failed, share_timeout,
-               share_cancelled, first_submit, last_submit, count(*) OVER () AS num_all
+               share_cancelled, lost_pe_hours, first_submit, last_submit, count(*) OVER () AS num_all
         FROM summed ORDER BY {by} {order.upper()} NULLS LAST, holder LIMIT {limit} OFFSET {offset}
     """
+
+
+def _in(states: Sequence[str]) -> str:
+    listed = ", ".join(f"'{state}'" for state in states)
+    return f"state IN ({listed})"
 
 
 def _of(kind: int, point: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses import Result, Selection, load_all, unit_remarks
+from hakaru.analyses import Result, Selection, counted, load_all, unit_remarks
 from hakaru.comparison._period import period_of
 from hakaru.comparison._users import users_note
 from hakaru.reference.metrics import Cell, Metric, read
@@ -128,12 +128,10 @@ class _Runs:
         """Which jobs the metric counts, in a few words: nothing where all of them."""
         if metric.setting:
             return ""
-        analysis = load_all().get(metric.analysis)
-        chosen = self._selection(metric, "")
-        states = [s for s in chosen.states or analysis.states if s != "any"]
-        min_run_s = analysis.min_run_s if chosen.min_run_s is None else chosen.min_run_s
+        chosen = counted(load_all().get(metric.analysis), self._selection(metric, ""))
+        states = [state for state in chosen.states if state != "any"]
         parts = [" or ".join(states)] if states else []
-        parts += [f"≥ {min_run_s:g} s"] if min_run_s else []
+        parts += [f"≥ {chosen.min_run_s:g} s"] if chosen.min_run_s else []
         fixed = metric.min_run_s is not None and not parts
         return "all that ran" if fixed else ", ".join(parts)
 

@@ -63,13 +63,13 @@ def told(key: str, values: Mapping[str, float | None], **formats: str) -> Told |
     return Told(key, known, formats) if len(known) == len(values) else None
 
 
-def written(told: Told, language: Language) -> str:
-    """The sentence: each number as its name or its format says."""
+def written(told: Told, language: Language, jobs: str) -> str:
+    """The sentence: each number as its name or its format says, and `{jobs}` for those it counts."""
     texts = {
         name: _written(told.formats.get(name, _format_of(name)), value, language)
         for name, value in told.values.items()
     }
-    return language.say("finding", told.key, **texts)
+    return language.say("finding", told.key, jobs=jobs, **texts)
 
 
 def _format_of(name: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hakaru.analyses import Result, Selection, load_all
+from hakaru.analyses import Result, Selection, counted, load_all
 from hakaru.comparison import Comparison, Line, compare, users_note
 from hakaru.findings import _rules  # noqa: F401 — fills the table
 from hakaru.findings._base import FINDINGS, Finding, Numbers, written
@@ -68,9 +68,11 @@ def find(
 def _found(rule: Numbers, results: Mapping[Key, Result], words: Language) -> Finding | None:
     result = results.get((rule.analysis, rule.weight))
     told = rule.rule(result.rows) if result and result.num_used else None
-    if told is None or not all(map(math.isfinite, told.values.values())):
+    if result is None or told is None or not all(map(math.isfinite, told.values.values())):
         return None
-    return Finding(rule.id, written(told, words), rule.analysis, told.values)
+    counts = counted(result.analysis, result.selection)
+    jobs = words.jobs(counts.min_run_s, counts.states)
+    return Finding(rule.id, written(told, words, jobs), rule.analysis, told.values)
 
 
 def _beside(comparison: Comparison, words: Language) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hakaru.findings._base import Rows, Told, finding, told
+from hakaru.schema import ENDED, FAILED
 
 MOST = 0.5  # a majority
 MANY = 0.1
@@ -122,7 +123,7 @@ def abandoned(rows: Rows) -> Told | None:
 
 @finding("failed", "states")
 def failed(rows: Rows) -> Told | None:
-    share, hours = _shares(rows, "state", ("failed", "out_of_memory", "node_failed"))
+    share, hours = _shares(_ended(rows), "state", FAILED)
     if share is None or share < SOME:
         return None
     return told("failed", {"share": share, "share_hours": hours})
@@ -130,7 +131,7 @@ def failed(rows: Rows) -> Told | None:
 
 @finding("timeout", "states")
 def timeout(rows: Rows) -> Told | None:
-    share, hours = _shares(rows, "state", ("timeout",))
+    share, hours = _shares(_ended(rows), "state", ("timeout",))
     if not share or hours is None or hours < SOME or hours < TWICE * share:
         return None
     return told("timeout", {"share": share, "share_hours": hours})
@@ -138,10 +139,8 @@ def timeout(rows: Rows) -> Told | None:
 
 @finding("not-completed", "states")
 def not_completed(rows: Rows) -> Told | None:
-    """Of the jobs that are known to be over."""
-    over = [r for r in rows if r["state"] not in (None, "pending", "running")]
-    ends = tuple(row["state"] for row in over if row["state"] != "completed")
-    share, hours = _shares(over, "state", ends)
+    lost = tuple(state for state in ENDED if state != "completed")
+    share, hours = _shares(_ended(rows), "state", lost)
     if share is None or hours is None or hours < MANY:
         return None
     return told("not-completed", {"share_hours": hours})
@@ -166,6 +165,11 @@ def utilisation(rows: Rows) -> Told | None:
     if share is None:
         return None
     return told("overfull" if share > 1 else "utilisation", {"share": share})
+
+
+def _ended(rows: Rows) -> Rows:
+    """The states of jobs that are known to be over."""
+    return [row for row in rows if row["state"] in ENDED]
 
 
 def _first(rows: Rows) -> Mapping[str, Any]:

@@ -13,9 +13,11 @@ from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
+from hakaru.schema import ENDED, FAILED
 
 Row = Mapping[str, Any]
 LARGEST_UNKNOWN_SHARE = 0.01
+SETS = {"ENDED": ENDED, "FAILED": FAILED}  # of states, by the names that `metrics.toml` gives them
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def _fits(row: Row, wanted: Mapping[str, Any]) -> bool:
             low, high = want.get("low", float("-inf")), want.get("high", float("inf"))
             if number is None or not low <= number <= high:
                 return False
-        elif row[name] not in (want if isinstance(want, list) else [want]):
+        elif row[name] not in (want if isinstance(want, list) else SETS.get(want, [want])):
             return False
     return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -52,6 +52,14 @@ class Language:
             states = [self.told("word", s, s) for s in rule.removeprefix(ARE).split(" or ")]
             return self.texts["rule"]["that are"].format(states=self.listed(states))
         return self.told("rule", rule, rule)
+
+    def jobs(self, min_run_s: float | None, states: Sequence[str]) -> str:
+        """The jobs of a least run time and of some states, as a sentence speaks of them."""
+        named = [self.told("word", state, state) for state in states if state != "any"]
+        key = ("states" if named else "") + ("_ran" if min_run_s else "")
+        return self.texts["jobs"][key.strip("_") or "all"].format(
+            seconds=f"{min_run_s:g}" if min_run_s else "", states=self.listed(named)
+        )
 
     def in_unit(self, unit: str, text: str) -> str:
         """A number's text with its unit, as `h`, `s` or `percent`."""

@@ -115,14 +115,21 @@ class Measures(BaseModel):
     """A cluster over a period."""
 
     num_jobs: int | None = None
-    num_users: int | None = None
-    pe_hours: float | None = None
-    wait_median_s: float | None = None
-    wait_p95_s: float | None = None
-    run_median_s: float | None = None
-    share_completed: float | None = None
-    busy_pes: float | None = Field(default=None, description="PEs in use, mean over the period.")
-    jobs_waiting: float | None = Field(default=None, description="Queue length, mean.")
+    num_users: int | None = Field(
+        default=None,
+        description="Who submitted a job; null where the log numbers its users anew in every file.",
+    )
+    pe_hours: float | None = Field(default=None, description="Size times run time, summed.")
+    wait_median_s: float | None = Field(default=None, description="Of the jobs that started.")
+    wait_p95_s: float | None = Field(default=None, description="Of the jobs that started.")
+    run_median_s: float | None = Field(default=None, description="Of all jobs that ran.")
+    share_completed: float | None = Field(default=None, description="Of the jobs that ended.")
+    busy_pes: float | None = Field(
+        default=None, description="PEs (GPUs or processors) in use, mean over the period."
+    )
+    jobs_waiting: float | None = Field(
+        default=None, description="Queue length, mean over the period."
+    )
     utilisation: float | None = Field(default=None, description="Busy over installed, 0 to 1.")
 
 
@@ -215,8 +222,13 @@ class Job(BaseModel):
 
 
 class People(Page):
+    """Users or accounts; the columns are those of the analyses `users` and `accounts`."""
+
     kind: str
     only_own: bool
+    users_note: str | None = Field(
+        description="What must be said beside the number of users, if it does not count people."
+    )
 
 
 class LakeTable(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from hakaru.web.filters import JobQuery, JobsQuery
 from hakaru.web.models import Job, Place
 from hakaru.web.pages import _address as address
+from hakaru.web.pages import _shown as shown
 from hakaru.web.pages._frame import Frame
 
 router = APIRouter(include_in_schema=False)
@@ -34,7 +36,7 @@ PLACES = (
     ("wait", "Wait", "waited less"),
     ("run", "Run time", "ran shorter"),
     ("size", "Size", "were smaller"),
-    ("request_accuracy", "Use of the requested time", "used less of what they asked for"),
+    ("request_accuracy", "Used of the requested time", "used less of theirs"),
 )
 
 
@@ -97,11 +99,25 @@ def _record(found: Job) -> list[tuple[str, list[tuple[str, Any, str, str]]]]:
     ]
 
 
-def _places(found: Job) -> list[tuple[str, str, float | None, float | None]]:
+def _places(found: Job) -> list[tuple[str, str, str, float | None, float | None]]:
+    """The job's own values, and the shares of the others that have less."""
+    own = _own(found.record)
+
     def of(place: Place | None, name: str) -> float | None:
         return None if place is None else getattr(place, name)
 
     return [
-        (title, told, of(found.among_user, name), of(found.among_cluster, name))
+        (title, own[name], told, of(found.among_user, name), of(found.among_cluster, name))
         for name, title, told in PLACES
     ]
+
+
+def _own(record: Mapping[str, Any]) -> dict[str, str]:
+    run_s, requested_s = record["run_s"], record["requested_s"]
+    used = run_s / requested_s if run_s is not None and requested_s else None
+    return {
+        "wait": shown.duration(record["wait_s"]),
+        "run": shown.duration(run_s),
+        "size": shown.number(record["num_pes"]),
+        "request_accuracy": shown.share(used),
+    }

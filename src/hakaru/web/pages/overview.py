@@ -69,17 +69,19 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
     one = "GPU" if each.unit == "gpu" else "processor"
     share = f"{shown.share(mean.utilisation)} of those installed" if mean.utilisation else ""
     return [
-        _tile(f"Busy {many}", shown.brief(mean.busy_pes), share or "mean", each, "busy_pes", None),
-        _tile("Jobs waiting", shown.brief(mean.jobs_waiting), "mean length of the queue", each,
+        _tile(f"Busy {many}, mean", shown.brief(mean.busy_pes), share or "over the period", each,
+              "busy_pes", None),
+        _tile("Jobs waiting, mean", shown.brief(mean.jobs_waiting), "over the period", each,
               "jobs_waiting", True),
         _tile("Median wait", shown.duration(mean.wait_median_s),
               f"95 % wait under {shown.duration(mean.wait_p95_s)}", each, "wait_median_s", True),
         _tile(f"{one}-hours", shown.brief(mean.pe_hours),
-              f"{shown.number(mean.num_jobs)} jobs", each, "pe_hours", None),
-        _tile("Users", "–" if each.users_note else shown.number(mean.num_users),
+              f"{shown.number(mean.num_jobs)} jobs; median run of all that ran "
+              f"{shown.duration(mean.run_median_s)}", each, "pe_hours", None),
+        _tile("Users", shown.number(mean.num_users),
               each.users_note or "who submitted a job", each, "num_users", None),
         _tile("Completed", shown.share(mean.share_completed),
-              f"median run {shown.duration(mean.run_median_s)}", each, "share_completed", False),
+              "of the jobs that ended", each, "share_completed", False),
     ]  # fmt: skip
 
 

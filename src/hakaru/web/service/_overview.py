@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from hakaru.analyses import Result, Selection
 from hakaru.engine.where import end_of, parse_moment
+from hakaru.schema import ENDED
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
 from hakaru.web.models import ClusterOverview, Measures, Now, Overview, Period
@@ -20,12 +21,12 @@ from hakaru.web.service._clusters import EMPTY, About, about, chosen
 from hakaru.web.service._findings import note_on_users
 
 BINS = 100
-MEASURED = """
+MEASURED = f"""
     SELECT count(*) AS num_jobs, count(DISTINCT jobs.user) AS num_users, sum(pe_hours) AS pe_hours,
            percentile(wait_s, 0.5) AS wait_median_s, percentile(wait_s, 0.95) AS wait_p95_s,
            percentile(run_s, 0.5) AS run_median_s,
            avg(CASE WHEN state = 'completed' THEN 1e0
-                    WHEN state NOT IN ('pending', 'running') THEN 0e0 END) AS share_completed
+                    WHEN state IN {ENDED} THEN 0e0 END) AS share_completed
     FROM jobs
 """
 # A log that still has open jobs ends with its last event; one that has none was cut, and after the
@@ -100,6 +101,8 @@ def _cluster(
 
 def _measures(readers: Readers, view: View) -> Measures:
     (row,) = readers.rows(MEASURED, view.selection)
+    if note_on_users(readers, view.selection):  # ids are not people there: nobody can count them
+        row = row | {"num_users": None}
     return Measures.model_validate(row | _levels(_load(readers, view)))
 
 
