@@ -86,3 +86,31 @@ def test_aaic(aaic_lake: Lake) -> None:
     rest = rows_of(aaic_lake, "users", limit=1000)
     assert sum(row["num_jobs"] for row in rest) == 459_545
     assert sum(row["share_pe_hours"] for row in rest) == pytest.approx(1)
+
+
+def test_how_jobs_end_and_what_is_lost(lake_of: Callable[..., Lake]) -> None:
+    """Hours on one GPU: cid's are all cancelled; dan's fail in three ways, and one still runs."""
+    rows = [
+        *(job(i, user="cid", state="cancelled", run_s=3600.0) for i in (1, 2)),
+        job(3, user="dan", state="failed", run_s=1800.0),
+        job(4, user="dan", state="out_of_memory", run_s=5400.0),
+        job(5, user="dan", state="node_failed", run_s=None),
+        job(6, user="dan", state="completed", run_s=36000.0),
+        job(7, user="dan", state="killed", run_s=7200.0),
+        job(8, user="dan", state="running", run_s=7200.0),
+        job(9, user="eve", state="completed", run_s=60.0),
+        job(10, user="fay", state="pending", run_s=None),
+        job(11, user="gus", state="preempted", run_s=None),
+        job(12, user="gus", state="completed", run_s=60.0),
+    ]
+    lake = lake_of(rows)
+    found = {row["user"]: row for row in rows_of(lake, "users")}
+    ends = ("share_completed", "share_failed", "share_timeout", "share_cancelled")
+    assert [found["cid"][name] for name in ends] == [0, 0, 0, 1]
+    assert [found["dan"][name] for name in ends] == pytest.approx([0.2, 0.6, 0, 0])
+    assert [found["fay"][name] for name in ends] == [None] * 4
+    lost = {name: row["lost_pe_hours"] for name, row in found.items()}
+    assert lost == {"cid": 2.0, "dan": 4.0, "eve": 0.0, "fay": None, "gus": None}
+    order = [row["user"] for row in rows_of(lake, "users", sort="lost_pe_hours")]
+    assert order == ["dan", "cid", "eve", "fay", "gus"]
+    assert rows_of(lake, "users", sort="share_cancelled")[0]["user"] == "cid"

@@ -26,13 +26,14 @@ def test_sentences_of_numbers_worked_by_hand(lake_of: Callable[..., Lake]) -> No
     rows.append(job(4, num_gpus=2, requested_s=36000.0, wait_s=7200.0))
     found = findings(lake_of(rows))
     assert found["single-pe"].text == (
-        "75.0 % of jobs use one GPU, and take 60.0 % of the GPU-hours."
+        "75.0 % of jobs that ran for at least 60 s use one GPU, and take 60.0 % of the GPU-hours."
     )
     assert found["single-pe"].values == {"share": 0.75, "share_hours": pytest.approx(0.6)}
     assert found["single-pe"].analysis == "parallelism"
     # accuracies 1/4, 1/4, 1/4 and 1/10: the median is a quarter, the mean 0.2125
     assert found["over-request"].text == (
-        "At the median, jobs ask for 4.0 times the time that they run for: "
+        "At the median, completed jobs that ran for at least 60 s ask for 4.0 times the time that they "
+        "run for: "
         "they use 25.0 % of their request, 21.2 % in the mean."
     )
     assert "at-max" in found and found["at-max"].values == {"share": 0.25}
@@ -113,8 +114,12 @@ def test_an_empty_selection_says_nothing(lake_of: Callable[..., Lake]) -> None:
 
 def test_the_sentences_of_the_paper(aaic_lake: Lake) -> None:
     found = findings(aaic_lake)
-    assert found["single-pe"].text.startswith("96.2 % of jobs use one GPU")
-    assert found["at-max"].text == "36.5 % of jobs ask for the maximum of their queue."
+    assert found["single-pe"].text.startswith(
+        "96.2 % of jobs that ran for at least 60 s use one GPU"
+    )
+    assert found["at-max"].text == (
+        "36.5 % of completed jobs that ran for at least 60 s ask for the maximum of their queue."
+    )
     assert "25 times the time that they run for: they use 4.0 %" in found["over-request"].text
     assert "weak scaling" in found["scaling"].text
     assert found["busiest-hour"].values["hour"] == 18

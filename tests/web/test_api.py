@@ -12,7 +12,7 @@ import pytest
 from hakaru.analyses import load_all, open_session
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
-from tests.web._site import running
+from tests.web._site import Running, running
 
 API = "/api/v1"
 
@@ -145,6 +145,27 @@ def test_people(ask: httpx.Client) -> None:
     named = get(ask, "people", cluster="c", kind="accounts", sort="name", order="asc")
     assert [row["account"] for row in named["rows"]] == ["lab", "other"]
     assert get(ask, "people", cluster="c", q="U7")["num_rows"] == 1
+
+
+@pytest.mark.parametrize("narrowed", [{}, {"q": "u1"}, {"user": "u1"}, {"account": "lab"}])
+def test_a_share_of_hours_is_of_the_cluster_s(ask: httpx.Client, narrowed: dict[str, str]) -> None:
+    """Three months of 14 GPU-hours, and one of u1's alone; in March u1 has 2 of 14."""
+    first = get(ask, "people", cluster="c", sort="name", order="asc", **narrowed)["rows"][0]
+    hours = 6 if "account" in narrowed else 7
+    assert (first["user"], first["pe_hours"]) == ("u1", hours)
+    assert first["share_pe_hours"] == pytest.approx(hours / 43)
+    march = get(ask, "people", cluster="c", since="2018-03-01", **narrowed)["rows"]
+    shares = {row["user"]: row["share_pe_hours"] for row in march}
+    assert shares["u1"] == pytest.approx(2 / 14)
+
+
+def test_one_s_own_share_of_hours_is_of_the_cluster_s(closed_site: Running) -> None:
+    with closed_site.client("u1") as client:
+        (own,) = get(client, "people", cluster="c")["rows"]
+        assert (own["user"], own["pe_hours"]) == ("u1", 7)
+        assert own["share_pe_hours"] == pytest.approx(7 / 43)
+        (rare,) = get(client, "people", cluster="c", queue="rare")["rows"]
+        assert rare["share_pe_hours"] is None, "of whoever else used that queue"
 
 
 def test_overview_against_the_month_before(ask: httpx.Client) -> None:
