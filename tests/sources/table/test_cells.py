@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hakaru.engine.duckdb import connect
@@ -128,6 +128,7 @@ def test_reasons_that_differ_by_their_values_are_counted_together(site: Site) ->
     assert summary.first_rejects[0][2].startswith("at: 'moment 0' is not")
 
 
+@settings(deadline=None)
 @given(
     days=st.integers(0, 400),
     hours=st.integers(0, 23),
@@ -144,6 +145,7 @@ def test_a_duration_is_the_seconds_it_says(
     assert _durations(forms) == [float(total)] * 3
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="0123456789:-. day", max_size=12))
 def test_what_is_no_duration_is_none(text: str) -> None:
     (found,) = _durations([text])

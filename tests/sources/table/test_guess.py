@@ -76,9 +76,8 @@ def test_what_cannot_be_placed_is_listed(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("when,status,colour\n2018-04-01,7,red\n2018-04-02,7,blue\n2018-04-03,8,\n")
     lines = guess(log).splitlines()
-    assert (
-        "job_id = { line = true }  # no column of ids was found: the line's number stands for it"
-        in (lines)
+    assert "job_id = { line = true }  # no column of ids was found: the line's number is used" in (
+        lines
     )
     assert (
         '# submitted_at = "…"  # needed, or started_at; these columns hold times: "when"' in lines
@@ -92,7 +91,7 @@ def test_what_cannot_be_placed_is_listed(tmp_path: Path) -> None:
     ("header", "rows", "line"),
     [
         ("start,end,elapsed", "100,1900,30\n200,9200,150", 'run_s = { column = "elapsed", unit = "min" }'),
-        ("start,end,walltime_h", "100,1900,7\n200,9200,7", 'run_s = { column = "walltime_h", unit = "h" }'),
+        ("start,end,elapsed_h", "100,1900,7\n200,9200,7", 'run_s = { column = "elapsed_h", unit = "h" }'),
         ("start,end,limit", "100,1900,60\n200,9200,240", 'requested_s = { column = "limit", unit = "min" }'),
         ("start,nodes,gpus", "100,4,2\n200,8,2", 'num_gpus = { column = "gpus", times = "nodes" }'),
         ("start,nodes,gpus", "100,4,8\n200,8,8", 'num_gpus = "gpus"'),

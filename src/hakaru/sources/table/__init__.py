@@ -59,7 +59,7 @@ class Table:
             table, mapping = _map_by(con, path, Path(chosen))
         zone = options.get("zone") or mapping.zone
         return Records(
-            sql=_query(path, table, mapping, zone),
+            sql=query(path, table, mapping, zone),
             facts={**facts, **mapping.facts},
             synthetic=synthetic,
         )
@@ -131,7 +131,8 @@ def _refuse_mixed(con: DuckDBPyConnection, path: Path, table: Tabular) -> None:
         )
 
 
-def _query(path: Path, table: Tabular, mapping: TableMapping, zone: str) -> str:
+def query(path: Path, table: Tabular, mapping: TableMapping, zone: str) -> str:
+    """The file's records as canonical columns, each with its line, its text and what is wrong with it."""
     cells = mapping.cells
     values = {name: _value(path, table, name, cell, zone) for name, cell in cells.items()}
     wanted = [column for cell in cells.values() for column in cell.sources]

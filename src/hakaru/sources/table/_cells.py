@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from hakaru.engine.dialect import DUCKDB_TYPES, quote
 from hakaru.schema import JOBS, STATES
-from hakaru.sources.table._mapping import DURATION_UNITS, EPOCH_UNITS, MEMORY_UNITS, Cell
+from hakaru.sources.table._mapping import DURATION_UNITS, MEMORY_UNITS, Cell
 
 # Words for unknown in cells of numbers and times; a text may well be called one of these.
 MISSING = (
@@ -20,7 +21,7 @@ TEXT = "VARCHAR"
 ISO = r"\d{4}-\d{2}-\d{2}([T ]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}(:?\d{2})?)?)?"
 OFFSET = r"\d:\d.*(Z|[+-]\d{2}(:?\d{2})?)$"
 DURATION = r"^(?:(\d+)(?:-| days?,? ))?(\d+):([0-5]?\d):([0-5]?\d(?:\.\d+)?)$"
-SIZE = r"^(\d+(?:\.\d+)?) ?([KMGT])i?B?$"
+SIZE = r"^(\d+(?:\.\d+)?) ?([KMGT])i?B?[nc]?$"  # ReqMem of older Slurms: 4Gn a node, 4Gc a CPU
 Check = tuple[str, str]
 LAST_EPOCH_S = 2e10  # the year 2603: milliseconds taken for seconds are found
 
@@ -201,8 +202,9 @@ def _time(name: str, raw: Raw, cell: Cell, zone: str) -> Value:
         return Value(f"CAST({raw.sql} AS TIMESTAMP) AT TIME ZONE {quote(zone)}")
     if cell.unit or raw.type != TEXT:
         n = f"n_{name}"
-        seconds = _scaled(number(raw), EPOCH_UNITS[cell.unit or "s"])
-        sql = f"CASE WHEN {n} BETWEEN 0 AND {LAST_EPOCH_S} THEN to_timestamp({n}) END"
+        seconds = _scaled(number(raw), DURATION_UNITS[cell.unit or "s"])
+        since = f" + epoch({_moment(cell.start, zone)})" if cell.start else ""
+        sql = f"CASE WHEN {n} BETWEEN 0 AND {LAST_EPOCH_S} THEN to_timestamp({n}{since}) END"
         return Value(sql, (check,), seconds)
     if cell.format:
         read = f"try_strptime(trim({raw.sql}), {quote(cell.format)})"
@@ -211,9 +213,16 @@ def _time(name: str, raw: Raw, cell: Cell, zone: str) -> Value:
     return Value(iso_time(f"trim({raw.sql})", zone), (check,))
 
 
+def _moment(text: str, zone: str) -> str:
+    """The SQL of a moment in ISO 8601 that was checked before."""
+    if datetime.fromisoformat(text).tzinfo:
+        return f"TIMESTAMPTZ {quote(text)}"
+    return f"(TIMESTAMP {quote(text)} AT TIME ZONE {quote(zone)})"
+
+
 def _expected_time(raw: Raw, cell: Cell) -> str:
     if cell.unit or raw.type != TEXT:
-        return f"a time (expected {cell.unit or 's'} since 1970-01-01)"
+        return f"a time (expected {cell.unit or 's'} since {cell.start or '1970-01-01'})"
     if cell.format:
         return f"a time (expected {cell.format})"
     return "a time (expected ISO 8601 such as 2018-04-01 09:00:00; else give a format or a unit)"

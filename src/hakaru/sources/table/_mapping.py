@@ -10,8 +10,8 @@ import difflib
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 from zoneinfo import available_timezones
@@ -22,8 +22,15 @@ from hakaru.schema import JOBS, STATES
 
 Kind = Literal["text", "state", "list", "count", "duration", "memory", "time"]
 
-DURATION_UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-EPOCH_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+DURATION_UNITS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 MEMORY_UNITS = {  # in MiB; GB is 1000³ bytes and GiB 1024³
     "B": 2.0**-20,
     **{f"{letter}iB": 2.0 ** (10 * power - 20) for power, letter in enumerate("KMGT", 1)},
@@ -32,7 +39,7 @@ MEMORY_UNITS = {  # in MiB; GB is 1000³ bytes and GiB 1024³
 UNITS: dict[Kind, tuple[str, ...]] = {
     "duration": (*DURATION_UNITS, "duration"),
     "memory": (*MEMORY_UNITS, "size"),
-    "time": tuple(EPOCH_UNITS),
+    "time": tuple(DURATION_UNITS),
 }
 KEYS: dict[Kind, tuple[str, ...]] = {
     "text": ("column", "join", "words", "value", "missing"),
@@ -70,6 +77,7 @@ class Cell:
     times: str | float | None = None
     unit: str | None = None
     format: str | None = None
+    start: str | None = None
     separator: str = ","
     words: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
@@ -157,7 +165,8 @@ def parse(
         cells["state"] = Cell(**{**vars(cells["state"]), "words": states})
     elif "states" in raw:
         problems.append('[states]: no column holds the state; add state = "…" under [columns]')
-    facts, zone = check.cluster(raw)
+    start, (facts, zone) = check.start(raw), check.cluster(raw)
+    cells = {n: replace(cell, start=start) if cell.unit else cell for n, cell in cells.items()}
     check.required(cells)
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
@@ -307,7 +316,7 @@ class _Checker:
 
     def cluster(self, raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """The facts of `[cluster]`, and the zone; one of the two zones stands for both."""
-        zone = self.section(raw, "time", ("zone",)).get("zone")
+        zone = self.section(raw, "time", ("zone", "start")).get("zone")
         if zone is not None and zone not in available_timezones():
             self.problems.append(f'[time] zone: expected e.g. "Asia/Tokyo", found {zone!r}')
             zone = None
@@ -326,6 +335,16 @@ class _Checker:
         if zone:
             facts.setdefault("zone", zone)
         return facts, str(zone or facts.get("zone", "UTC"))
+
+    def start(self, raw: Mapping[str, Any]) -> str | None:
+        """The moment from which times that are numbers count; 1970 in UTC if nothing is said."""
+        section = raw.get("time", {})
+        value = _plain(section.get("start")) if isinstance(section, Mapping) else None
+        try:
+            return None if value is None else datetime.fromisoformat(value).isoformat(" ")
+        except (TypeError, ValueError):
+            self.problems.append(f'[time] start: expected e.g. "2018-04-01", found {value!r}')
+            return None
 
     def required(self, cells: Mapping[str, Cell]) -> None:
         if "job_id" not in cells:

@@ -7,39 +7,70 @@ from __future__ import annotations
 
 
 def _counts(*nouns: str) -> tuple[str, ...]:
-    """`gpus`, `num_gpus`, `ngpus`, `gpu_num`, `gpu_count`, `total_gpus`, … of each noun."""
+    """`gpus`, `num_gpus`, `gpu_count`, … of each noun; what was requested comes last."""
     before = ("num", "n", "total", "numberof", "number", "alloc", "allocated", "used")
     after = ("num", "count", "number", "total", "alloc", "数")
-    return tuple(
+    given = [
         name
         for noun in nouns
         for name in (noun, *(b + noun for b in before), *(noun + a for a in after))
+    ]
+    return (*given, *(name for noun in nouns for name in _asked(noun)))
+
+
+def _asked(noun: str) -> tuple[str, ...]:
+    """`req_gpus`, `gpus_req`, `requested_gpus`, `num_gpus_requested`, … of a noun."""
+    words = ("req", "requested", "request", "plan", "planned", "asked")
+    counted = (f"num{noun}", f"n{noun}", noun)
+    return tuple(name for c in counted for w in words for name in (w + c, c + w))
+
+
+def _times(*verbs: str) -> tuple[str, ...]:
+    """`submit_time`, `time_submit`, `submitted_at`, `submit_ts`, … of each verb, and the verbs alone."""
+    after = (
+        "at",
+        "time",
+        "date",
+        "ts",
+        "timestamp",
+        "datetime",
+        "epoch",
+        "timeutc",
+        "日時",
+        "時刻",
+    )
+    return (
+        *(verb + a for verb in verbs for a in after),
+        *(before + verb for verb in verbs for before in ("time", "date", "timestamp", "jobtime")),
+        *verbs,
     )
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "submitted_at": (
-        *("submittedat", "submittime", "submissiontime", "timesubmit", "submittedtime"),
-        *("submit", "submitted", "qsubtime", "createtime", "createdat", "ctime", "qtime"),
-        *("queuedat", "arrivaltime", "投入日時", "投入時刻", "投入"),
+        *_times("submitted", "submit", "submission", "qsub", "create", "created", "creation"),
+        *_times("queued", "enqueue", "arrival", "arrive", "vmcreated", "投入"),
+        *("ctime", "qtime", "gmtcreate", "gmtcreated", "gmtjobsubmitted"),
     ),
-    "eligible_at": ("eligibleat", "eligibletime", "timeeligible", "eligible", "etime"),
+    "eligible_at": (*_times("eligible"), "etime"),
     "started_at": (
-        *("startedat", "starttime", "timestart", "startedtime", "start", "started"),
-        *("begintime", "begin", "開始日時", "開始時刻", "開始"),
+        *_times("started", "start", "begin", "began", "launch", "開始"),
+        "gmtjobrunning",
     ),
     "ended_at": (
-        *("endedat", "endtime", "timeend", "endedtime", "end", "ended", "finishtime"),
-        *("finishedtime", "finishedat", "finish", "finished", "completiontime", "stoptime"),
-        *("終了日時", "終了時刻", "終了"),
+        *_times("ended", "end", "finish", "finished", "completion", "completed", "complete"),
+        *_times("stop", "stopped", "terminated", "vmdeleted", "終了"),
+        *("gmtjobfinished",),
     ),
     "job_id": (
-        *("jobid", "jobnumber", "jobno", "jobnum", "jid", "job", "id", "requestid"),
+        *("jobid", "jobidraw", "jobnumber", "jobno", "jobnum", "jid", "job", "vmid", "requestid"),
+        *("collectionid", "taskid", "runid", "id", "task"),
         *("ジョブid", "ジョブ番号"),
     ),
     "array_id": ("arrayid", "arrayjobid", "jobarrayid"),
     "user": (
         *("user", "username", "owner", "userid", "uid", "submitter", "login", "account名"),
+        *("useridhash", "userhash", "member", "subscriptionid", "logicaluser"),
         *("ユーザー", "ユーザ", "ユーザー名", "ユーザ名", "利用者"),
     ),
     "queue": (
@@ -56,7 +87,17 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "modules": ("modules", "loadedmodules"),
     "state": (
         *("state", "status", "jobstate", "jobstatus", "finalstate", "finalstatus", "outcome"),
-        *("result", "termcode", "terminationstatus", "状態", "結果"),
+        *("result", "termcode", "terminationstatus", "newstatus", "newstate", "laststatus"),
+        *(
+            "laststate",
+            "currentstate",
+            "currentstatus",
+            "exitreason",
+            "event",
+            "eventtype",
+            "状態",
+            "結果",
+        ),
     ),
     "exit_code": ("exitcode", "exitstatus", "exit", "returncode", "rc", "終了コード"),
     "num_nodes": (*_counts("nodes", "node", "hosts", "host"), "nodect", "ノード数"),
@@ -64,16 +105,16 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "gpu_model": ("gpumodel", "gputype", "gpuname", "accelerator"),
     "num_cpus": (
         *_counts("cpus", "cpu", "cores", "core", "slots", "processors", "procs"),
-        "コア数",
+        *("vmcorecount", "vmcores", "コア数"),
     ),
     "memory_mib": (
-        *("memory", "mem", "memorymib", "reqmem", "requestedmemory", "memoryrequested"),
-        *("memrequested", "memreq", "memoryreq", "totalmemory", "ram", "メモリ"),
+        *("memory", "mem", "memorymib", "totalmemory", "ram", *_asked("mem"), *_asked("memory")),
+        *("vmmemory", "メモリ"),
     ),
     "requested_s": (
-        *("requesteds", "timelimit", "walltimelimit", "limit", "walltimereq", "reqwalltime"),
-        *("walltimerequested", "requestedwalltime", "requestedtime", "timerequested", "reqtime"),
-        *("timereq", "maxwalltime", "hrt", "timelimitraw", "制限時間", "要求時間"),
+        *("requesteds", "timelimit", "walltimelimit", "limit", "timelimitraw", "maxwalltime"),
+        *(name for noun in ("walltime", "time", "runtime", "duration") for name in _asked(noun)),
+        *("hrt", "maxruntime", "制限時間", "要求時間"),
     ),
     "wait_s": (
         *("waits", "wait", "waittime", "waitingtime", "queuetime", "queuewait", "queuedelay"),
@@ -99,10 +140,19 @@ PER_NODE = {
     "num_cpus": ("cpuspernode", "cpupernode", "ppn", "corespernode", "slotspernode"),
     "memory_mib": ("mempernode", "memorypernode"),
 }
+# what sets apart the rows that share one id: by its whole name, or by a word in it
 TASKS = ("tasknumber", "taskid", "arraytaskid", "taskno", "arrayindex")
+TASK_WORDS = (
+    *("task", "array", "index", "idx", "attempt", "try", "retry", "restart", "step", "replica"),
+    *("rank", "instance", "inst", "component", "part", "seq", "sequence"),
+)
+# units that a name has by its origin: TimelimitRaw of Slurm is in minutes
+NAMED_UNITS = {"timelimitraw": "min", "elapsedraw": "s"}
 
 # the last word of a column's name, as in `limit_h` or `Memory (GB)`
 UNITS = {
+    **dict.fromkeys(("ns", "nsec", "nanos", "nanoseconds"), "ns"),
+    **dict.fromkeys(("us", "usec", "micros", "microseconds"), "us"),
     **dict.fromkeys(("ms", "msec", "millis", "milliseconds"), "ms"),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "秒"), "s"),
     **dict.fromkeys(("min", "mins", "minute", "minutes", "分"), "min"),
@@ -115,13 +165,35 @@ UNITS = {
 
 # in lower case, with spaces and hyphens as underscores
 STATES: dict[str, tuple[str, ...]] = {
-    "pending": ("pending", "pd", "queued", "q", "qw", "waiting", "submitted", "held", "待機"),
+    "pending": (
+        "pending",
+        "pd",
+        "queued",
+        "q",
+        "qw",
+        "waiting",
+        "submitted",
+        "held",
+        "待機",
+        "待ち",
+    ),
     "running": ("running", "r", "run", "active", "started", "実行中"),
     "completed": (
         *("completed", "complete", "cd", "done", "success", "successful", "succeeded", "finished"),
-        *("ok", "pass", "passed", "normal", "完了", "正常終了", "正常"),
+        *("finish", "ok", "pass", "passed", "normal", "完了", "正常終了", "正常"),
     ),
-    "failed": ("failed", "fail", "failure", "f", "error", "err", "crashed", "異常終了", "失敗"),
+    "failed": (
+        "failed",
+        "fail",
+        "failure",
+        "f",
+        "error",
+        "err",
+        "crashed",
+        "exit",
+        "異常終了",
+        "失敗",
+    ),
     "timeout": ("timeout", "to", "timed_out", "time_limit", "walltime", "deadline", "時間切れ"),
     "cancelled": (
         *("cancelled", "canceled", "cancel", "ca", "deleted", "aborted", "abort", "removed"),
@@ -129,6 +201,14 @@ STATES: dict[str, tuple[str, ...]] = {
     ),
     "killed": ("killed", "kill", "terminated", "強制終了"),
     "out_of_memory": ("out_of_memory", "oom", "oomkilled", "oom_killed", "outofmemory"),
-    "node_failed": ("node_failed", "node_fail", "nf", "node_failure", "boot_fail", "node_down"),
-    "preempted": ("preempted", "pr", "evicted", "preempt"),
+    "node_failed": (
+        "node_failed",
+        "node_fail",
+        "nf",
+        "node_failure",
+        "boot_fail",
+        "node_down",
+        "lost",
+    ),
+    "preempted": ("preempted", "pr", "evicted", "evict", "preempt"),
 }
