@@ -72,7 +72,7 @@ def test_nothing_to_draw(lake: Lake, analysis: Analysis) -> None:
     with open_session(lake) as session:
         figure = draw(session.run(analysis))
     assert figure.option["series"] == []
-    assert figure.option["title"]["text"] == "No job passes: nothing to draw"
+    assert figure.option["title"]["text"] == "No jobs to draw"
     assert figure.notes == ("c: 0 of 0 jobs",)
 
 
@@ -115,6 +115,7 @@ def check_items_and_axes(figure: Figure) -> None:
 def has_unit(name: Any) -> bool:
     words = (
         "Jobs",
+        "jobs",
         "GPU",
         "hours",
         "Hours",

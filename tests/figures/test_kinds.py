@@ -126,9 +126,7 @@ def test_curves(lake_of: Make) -> None:
 def test_curves_of_groups(three: Lake) -> None:
     figure = drawn(three, "walltime-cdf", by="queue", states=("any",))
     assert [s["name"] for s in figure.option["series"]] == ["long (1)", "short (2)"]
-    assert (
-        "drawn: all of each queue together; without groups there is a curve a class" in figure.notes
-    )
+    assert "drawn: one curve for each queue; without groups, one for each class" in figure.notes
 
 
 def test_boxes(lake_of: Make) -> None:
@@ -156,7 +154,7 @@ def test_mean_and_deviation(lake_of: Make) -> None:
     assert [hour for hour, is_on in enumerate(shade["data"]) if is_on] == list(range(9, 18))
     assert figure.option["xAxis"]["data"] == [str(hour) for hour in range(24)]
     assert figure.option["yAxis"][0]["name"] == "Jobs submitted an hour"
-    assert "deviations are cut at 0" in figure.notes
+    assert "deviations are cut off at 0" in figure.notes
 
 
 def test_days_of_the_week(lake_of: Make) -> None:
@@ -203,7 +201,7 @@ def test_time_series(lake_of: Make) -> None:
     assert {value for _, value in values(installed)} == {8}
     first, last = values(busy)[0][0], values(busy)[-1][0]
     assert (first, last - first) == (1514764800_000, 3600_000)
-    assert [axis["name"] for axis in option["yAxis"]] == ["Busy GPUs", "Jobs that wait"]
+    assert [axis["name"] for axis in option["yAxis"]] == ["Busy GPUs", "Waiting jobs"]
     assert {axis["name"] for axis in option["xAxis"]} == {"Time (UTC)"}
     assert option["useUTC"]
 
@@ -282,8 +280,8 @@ def test_statistics(three: Lake) -> None:
 def test_statistics_of_what_is_not_known(lake_of: Make) -> None:
     figure = drawn(lake_of([job(1, wait_s=0.0)]), "waits")
     assert figure.option["yAxis"]["data"] == ["submit to start (1)"]
-    unknown = "nothing is known of: submit to eligible (0); eligible to start (0)"
-    assert figure.notes[1:] == (unknown, "less than 1 s is drawn there")
+    unknown = "no data for: submit to eligible (0); eligible to start (0)"
+    assert figure.notes[1:] == (unknown, "values below 1 s are drawn at 1 s")
     mean = next(s for s in figure.option["series"] if s["name"] == "Mean")
     assert mean["data"][0]["value"] == [1.0, 0]
     assert mean["data"][0]["tooltip"]["formatter"] == "{a}: 0 s"

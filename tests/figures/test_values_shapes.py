@@ -77,7 +77,7 @@ def test_each_mark_is_its_own_statistic() -> None:
     }
     option = draw(result("waits", table)).option
     drawn = {s["name"]: s["data"][0] for s in option["series"]}
-    assert drawn.pop("Median to most") == [20.0, 20.0, 20.0, 20.0, 70000.0]
+    assert drawn.pop("Median to maximum") == [20.0, 20.0, 20.0, 20.0, 70000.0]
     assert {name: item["value"] for name, item in drawn.items()} == {
         "Mean": [500.0, 0],
         "Median": [20.0, 0],
@@ -118,10 +118,10 @@ def test_shares_of_the_heaviest() -> None:
     assert (users["name"], users["data"]) == ("1,500 users", [12.3, 25.0, 50.0, 80.0, 0.0])
     assert (accounts["name"], accounts["data"]) == ("40 accounts", [50.0, 75.0, 90.0, 70.0, 1.0])
     assert figure.option["xAxis"]["data"] == [
-        "the heaviest",
-        "the heaviest 3",
-        "the heaviest 10",
-        "the heaviest tenth",
+        "top 1",
+        "top 3",
+        "top 10",
+        "top tenth",
         "unknown",
     ]
     assert figure.own_notes == ("Gini coefficient of 1,500 users: 0.913",)

@@ -34,7 +34,7 @@ def test_whiskers_reach_one_deviation_each_way() -> None:
     shade, bars, means = figure.option["series"]
     assert bars["data"][9] == [6.0, 10.0, 10.0, 10.0, 14.0]
     assert bars["data"][1] == [0.0, 2.0, 2.0, 2.0, 6.0]
-    assert figure.notes[-1] == "deviations are cut at 0"
+    assert figure.notes[-1] == "deviations are cut off at 0"
     assert values(means) == [hour + 1.0 for hour in range(24)]
     assert [hour for hour, on in enumerate(shade["data"]) if on] == list(range(8, 17))
     even = draw(result("arrivals-by-hour", hours(sd=[1.0] * 24)))

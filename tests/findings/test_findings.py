@@ -32,9 +32,8 @@ def test_sentences_of_numbers_worked_by_hand(lake_of: Callable[..., Lake]) -> No
     assert found["single-pe"].analysis == "parallelism"
     # accuracies 1/4, 1/4, 1/4 and 1/10: the median is a quarter, the mean 0.2125
     assert found["over-request"].text == (
-        "At the median, completed jobs that ran for at least 60 s ask for 4.0 times the time that they "
-        "run for: "
-        "they use 25.0 % of their request, 21.2 % in the mean."
+        "Of completed jobs that ran for at least 60 s, the median one uses 25.0 % of the time it requests "
+        "and asks for 4.0 times its run time; the mean use is 21.2 %."
     )
     assert "at-max" in found and found["at-max"].values == {"share": 0.25}
     assert found["waits"].values["p90"] == pytest.approx(10 + 0.7 * 7190)
@@ -118,9 +117,12 @@ def test_the_sentences_of_the_paper(aaic_lake: Lake) -> None:
         "96.2 % of jobs that ran for at least 60 s use one GPU"
     )
     assert found["at-max"].text == (
-        "36.5 % of completed jobs that ran for at least 60 s ask for the maximum of their queue."
+        "36.5 % of completed jobs that ran for at least 60 s request the maximum time of their queue."
     )
-    assert "25 times the time that they run for: they use 4.0 %" in found["over-request"].text
+    assert (
+        "uses 4.0 % of the time it requests and asks for 25 times its run time"
+        in found["over-request"].text
+    )
     assert "weak scaling" in found["scaling"].text
     assert found["busiest-hour"].values["hour"] == 18
     assert "Kraken ~33.0 %" in found["beside-wra_mean"].text

@@ -113,7 +113,7 @@ def test_the_busiest_hour_and_the_quietest() -> None:
     assert found.values == {
         "hour": 23, "next_hour": 24, "quiet_hour": 5, "times": pytest.approx(41 / 11.25),
     }  # fmt: skip
-    assert "between 23:00 and 00:00: 3.6 times" in found.text
+    assert "from 23:00 to 00:00, with 3.6 times" in found.text
     assert "05:00" in found.text
 
 

@@ -82,7 +82,7 @@ def test_the_machine_and_the_log(seen: dict[str, Any]) -> None:
     assert machine["Submitted"] == "2018-01-01 09:00 – 2018-04-01 01:00"
     assert (machine["Jobs"], machine["Users"], machine["Accounts"]) == ("5", "3", "1")
     assert machine["GPU-hours"] == "41"  # 40.675
-    assert machine["GPUs of a node"] == "8"
+    assert machine["GPUs per node"] == "8"
     assert machine["Nodes"] == "2 from 2017-01-01, 3 from 2018-02-01"
     assert machine["Read from"] == "sacct: b.csv, a.csv; test"
     assert "2018-01-01 to 2018-04-01" in seen["subtitle"] and "5 jobs" in seen["subtitle"]

@@ -181,7 +181,7 @@ def test_another_ending_and_an_empty_workspace_are_told(lake: Lake, tmp_path: Pa
 
 def test_a_selection_of_nothing_is_a_report_that_says_so(small: Lake) -> None:
     page = Page(html_of(small, since="2030-01-01"))
-    assert "No number of this selection" in page.texts["stands_out"]
+    assert "Nothing notable in this selection." in page.texts["stands_out"]
     assert page.ids("data-analysis") == [analysis.id for analysis in load_all()]
 
 
@@ -227,8 +227,8 @@ def test_aaic(aaic_lake: Lake, tmp_path: Path) -> None:
     page = Page(out.read_text())
     told = page.texts["stands_out"]
     assert "96.2 % of jobs that ran for at least 60 s use one GPU" in told
-    assert "36.5 % of completed jobs that ran for at least 60 s ask for the maximum" in told
-    assert "25 times the time that they run for: they use 4.0 %" in told
+    assert "36.5 % of completed jobs that ran for at least 60 s request the maximum" in told
+    assert "uses 4.0 % of the time it requests and asks for 25 times its run time" in told
     assert "459,545 jobs" in out.read_text()
     assert "not counted: user ids hold within one log file only" in page.texts["machine"]
     assert "somebody in two files counts as two" in page.texts["concentration"]

@@ -61,7 +61,7 @@ def notes(result: Result) -> list[str]:
         if result.num_selected == 0:
             lines = [f"no job of {names}{synthetic} is selected"]
     elif result.table.num_rows == 0:
-        lines.append("  the table is empty: these jobs do not say what it counts")
+        lines.append("  the table is empty: these jobs lack the data it needs")
     for entry in result.left_out:
         if entry.num_jobs:
             lines.append(f"  left out {entry.num_jobs:,}: only jobs {entry.rule}")

@@ -130,7 +130,7 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     help="Settings to try.",
 )
 @click.option(
-    "--seconds", type=click.FloatRange(min=0), help="End the search after so many seconds."
+    "--seconds", type=click.FloatRange(min=0), help="Stop the search after this many seconds."
 )
 @click.option(
     "--threads", type=click.IntRange(min=1), help="Trials at once; else one for each core."

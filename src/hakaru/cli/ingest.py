@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Read job logs into the workspace; the same rows twice change nothing.
 
-    The format is told from the file (aaic, swf, sacct, table); - reads standard input.
+    The format is recognised from the file (aaic, swf, sacct, table); - reads standard input.
     """
     from hakaru.cli._progress import ingest_with_progress
 
