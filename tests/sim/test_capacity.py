@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from datetime import UTC, datetime
 
 import pytest
 
 from hakaru import sim
-from tests.sim._jobs import play
+from hakaru.settings import Capacity, Cluster
+from hakaru.sim.inventory import Inventory
+from tests.sim._jobs import play, workload
 
 
 def test_nodes_over_time() -> None:
@@ -116,3 +119,34 @@ def test_an_outage_of_a_node_that_never_is_there() -> None:
     assert machine.changes == (
         sim.Change(0, 1, "down"), sim.Change(5, 0, "down"), sim.Change(6, 0, "up"), sim.Change(50, 1, "up"),
     )  # fmt: skip
+
+
+def test_a_size_that_is_known_from_a_moment_on_held_before_it_too() -> None:
+    """hakaru.toml says four nodes of 2 from 1000 s on, and one from 2000 s on: at 0 there are four."""
+    at = [datetime.fromtimestamp(moment, UTC) for moment in (1000, 2000)]
+    cluster = Cluster(gpus_per_node=2, nodes=(Capacity(1, at[1]), Capacity(4, at[0])))
+    machine = sim.Machine.of_cluster("c", cluster, "gpu")
+    assert machine.num_pes == 8
+    assert machine.changes == tuple(sim.Change(2000, node, "drain") for node in (1, 2, 3))
+    jobs = [(0, 100, 2)] * 4 + [(1950, 100, 2)] * 2 + [(2001, 10, 2)]
+    got = play(jobs, machine, "easy")
+    # whoever runs at 2000 goes on; who comes after it has one node, which is free at 2050
+    assert got.start.tolist() == [0, 0, 0, 0, 1950, 1950, 2050]
+    assert got.num_restarts.sum() == 0
+
+
+def test_a_log_that_begins_before_the_nodes_table_is_played_on_its_first_machine() -> None:
+    rows = [
+        {"node": name, "since": datetime.fromtimestamp(1000, UTC), "until": None, "gpu_model": None,
+         "num_gpus": 4, "num_cpus": None, "state": None}
+        for name in ("a", "b")
+    ]  # fmt: skip
+    rows[1]["until"] = datetime.fromtimestamp(1500, UTC)
+    jobs = workload((0, 10, 4), (0, 10, 4), (1600, 10, 4), (1600, 10, 4))
+    machine, notes = Inventory(rows).machine("gpu", jobs)
+    assert machine is not None
+    assert notes[0].startswith(
+        "2 jobs were submitted before the nodes table begins (1970-01-01 00:16 UTC)"
+    )
+    got = sim.simulate(jobs, machine, sim.POLICIES.get("easy"))
+    assert got.start.tolist() == [0, 0, 1600, 1610]

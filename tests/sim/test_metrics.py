@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hakaru.errors import HakaruError
-from hakaru.sim import POLICIES, Machine, Workload, simulate
+from hakaru.sim import POLICIES, Limit, Machine, Options, Workload, simulate
 from hakaru.sim.metrics import gini, measure, measure_by, why_waited
 
 
@@ -154,3 +154,40 @@ def test_why_jobs_waited(schedule):
     assert sum(row["share_of_wait"] for row in rows) == pytest.approx(1)
     # The third is behind the second until that begins, and then too little is free.
     assert [row["reason"] for row in rows] == ["resources"]
+
+
+def test_reasons_are_weighed_by_jobs_and_by_waiting():
+    # At 20 the third would fit beside the first, but nobody overtakes; both begin at 100.
+    rows = [(0, 100, 2, "a", "q"), (10, 100, 3, "a", "q"), (20, 5, 1, "a", "q")]
+    got = why_waited(simulate(jobs_of(rows), Machine.flat(4), POLICIES.get("fcfs"))).to_pylist()
+    assert got == [
+        {
+            "reason": "resources", "num_jobs": 1,
+            "share_of_jobs": pytest.approx(1 / 3), "share_of_wait": pytest.approx(90 / 170),
+        },
+        {
+            "reason": "behind others", "num_jobs": 1,
+            "share_of_jobs": pytest.approx(1 / 3), "share_of_wait": pytest.approx(80 / 170),
+        },
+    ]  # fmt: skip
+
+
+def test_a_group_counts_the_jobs_that_never_begin():
+    rows = [(0, 100, 2, "ann", "q"), (10, 100, 2, "ann", "q"), (20, 5, 1, "ben", "q")]
+    held = Options(limits=[Limit("user", "running-jobs", 0, only="ben")])
+    got = simulate(jobs_of(rows), Machine.flat(2), POLICIES.get("fcfs"), held)
+    ann, ben = measure_by(got, "user").to_pylist()
+    assert (ann["num_jobs"], ann["mean_wait_s"]) == (2, 45)
+    assert ben["num_jobs"] == 1 and math.isnan(ben["mean_wait_s"])
+    whole = measure(got)
+    assert (whole["num_jobs"], whole["num_unstarted"], whole["mean_wait_s"]) == (3, 1, 45)
+
+
+def test_each_percentile_is_its_own():
+    """One after the other on one PE: waits of 0, 100, ..., 10,000 s less a second each."""
+    rows = [(number, 101, 1, "ann", "q") for number in range(101)]
+    got = measure(simulate(jobs_of(rows), Machine.flat(1), POLICIES.get("fcfs")))
+    assert [got[f"{name}_wait_s"] for name in ("median", "p95", "p99")] == [5000, 9500, 9900]
+    assert got["mean_wait_s"] == 5000
+    # (wait + 101) / 101: in the median 5101/101
+    assert got["median_bounded_slowdown"] == pytest.approx(5101 / 101)

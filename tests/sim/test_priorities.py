@@ -205,3 +205,22 @@ def test_jobs_that_can_be_stopped_come_last_under_moving_priorities_too() -> Non
 def test_a_low_queue_must_be_there() -> None:
     with pytest.raises(HakaruError, match="'lwo': no job has it; there are normal"):
         starts([(0, 1, 1)], ONE, "preempting", low_queues=["lwo"])
+
+
+def test_usage_halves_in_a_half_life() -> None:
+    """Ann's 10,000 PE seconds are 4,780 after 10,650 s if they halve every 10,000 s, and 3,450 if they fell
+    to 1/e; Bob's 4,300 are 100 to 700 s old: about 4,150 or 4,050. Whoever has used less goes first.
+    """
+    hundred = sim.Machine.flat(100)
+    jobs = [
+        (0, 100, 100),
+        (9_950, 100, 43, BOB),
+        (10_100, 600, 100, {"user": "cat"}),
+        (10_200, 10, 100),
+        (10_300, 10, 100, BOB),
+    ]
+    weights = {"fair_share": 1000, "period_s": 1, "half_life_s": 10_000}
+    assert ranked(jobs, hundred, **weights) == [0, 9_950, 10_100, 10_710, 10_700]
+    # with 6,000 of his own Bob has used more than she
+    jobs[1] = (9_950, 100, 60, BOB)
+    assert ranked(jobs, hundred, **weights) == [0, 9_950, 10_100, 10_700, 10_710]

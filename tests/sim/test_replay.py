@@ -20,6 +20,7 @@ from hakaru.sim.replay import (
     off_by,
     overload,
     rank_correlation,
+    recorded_measures,
     trusted_jobs,
 )
 from tests.sim._jobs import play, workload
@@ -169,3 +170,41 @@ def test_errors_are_told_month_by_month_as_they_cancel_in_the_whole():
     assert off_by(120.0, 90.0) == -0.25
     assert off_by(0.0, 30.0) == 0.5  # a wait below a minute counts as one
     assert off_by(None, 1.0) is None
+
+
+def test_a_months_error_counts_by_its_jobs():
+    """Three jobs off by 10 s in one month, one off by 50 s in the other: 20 s on average."""
+    month, keep = np.array([0, 0, 0, 1]), np.ones(4, bool)
+    recorded, simulated = np.array([0.0, 0, 0, 100]), np.array([10.0, 10, 10, 50])
+    known = Known(recorded, simulated, month, ["2018-01", "2018-02"], keep)
+    assert known.errors() == dict.fromkeys(known.errors(), pytest.approx(20))
+    # by job and month 30 s of the first and 50 s of the second
+    assert known.worst_month() == ("2018-02", 100, 50)
+    # ten seconds of a minute at least, and half of 100 s
+    assert known.months_off() == [pytest.approx(1 / 6), -0.5]
+
+
+def test_a_percentile_of_a_month_is_that_of_its_jobs():
+    """Waits of 0 to 100 s recorded, and none replayed: the median is off by 50 s, the 95th by 95 s."""
+    recorded = np.arange(101.0)
+    known = Known(recorded, np.zeros(101), np.zeros(101, int), ["2018-01"], np.ones(101, bool))
+    assert known.errors() == {
+        "mean_wait_s": 50, "median_wait_s": 50, "p95_wait_s": 95, "p99_wait_s": 99,
+    }  # fmt: skip
+
+
+def test_what_is_recorded_stands_beside_only_if_nearly_all_is_known():
+    def told(num_unknown: int) -> dict[str, float]:
+        jobs = [recorded(10 * i, 5, 1, None if i < num_unknown else 7.0) for i in range(100)]
+        return recorded_measures(play(jobs, sim.Machine.flat(4), "fcfs"))
+
+    assert told(6) == told(100) == {}
+    assert told(5)["mean_wait_s"] == 7
+
+
+def test_who_begins_in_the_first_second_of_a_month_has_waited_until_then():
+    half = (JUNE - MAY) // 2
+    jobs = [recorded(MAY, half, 4, 0.0) for _ in range(3)] + [recorded(JUNE, DAY, 1, 0.0)]
+    schedule = play(jobs, sim.Machine.flat(4), "fcfs")
+    assert schedule.start.tolist()[2] == JUNE
+    assert [month.backlog for month in months_of(schedule)] == [0, 1]

@@ -11,6 +11,7 @@ import pytest
 from hakaru.report._whatif import _group
 from hakaru.sim import whatif
 from hakaru.sim.whatif import table
+from hakaru.sim.whatif.curves import waits_of
 from hakaru.sim.whatif.outcome import Change, GroupChange, Outcome, Variant
 from hakaru.sim.whatif.words import duration
 from hakaru.web.pages.what_if import _change as in_the_web
@@ -131,3 +132,14 @@ def test_each_claim_agrees_with_its_own_numbers(seed: int) -> None:
     more, less, *_ = got.variants
     assert more.changes["mean_wait_s"].change < 0 < less.changes["mean_wait_s"].change
     assert not math.isnan(more.changes["mean_wait_s"].change)
+
+
+def test_a_curve_of_waits_counts_all_that_waited_no_longer() -> None:
+    """Two thirds of 270 wait 0 s; of 1,000 values each point is the share up to it, whatever the steps."""
+    assert waits_of(np.repeat([0, 3599], [180, 90])) == ((0.0, 180 / 270), (3599.0, 1.0))
+    curve = dict(waits_of(np.repeat(np.arange(100), 10)))
+    assert len(curve) == 100
+    assert all(share == pytest.approx((value + 1) / 100) for value, share in curve.items())
+    many = waits_of(np.arange(10_000))
+    assert len(many) <= 400 and many[-1] == (9999.0, 1.0)
+    assert all(share == (value + 1) / 10_000 for value, share in many)

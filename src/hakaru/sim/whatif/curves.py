@@ -20,9 +20,10 @@ def waits_of(values: Any) -> tuple[tuple[float, float], ...]:
     if not len(waits):
         return ()
     shares = np.linspace(0, 1, min(MAX_POINTS, len(waits)) + 1)[1:]
-    at = np.ceil(shares * len(waits)).astype(np.int64) - 1
-    values, last = np.unique(waits[at][::-1], return_index=True)
-    reached = (at[::-1][last] + 1) / len(waits)
+    at = np.minimum(np.ceil(shares * len(waits)).astype(np.int64), len(waits)) - 1
+    values = np.unique(waits[at])
+    # counted, not taken from the steps: these are rounded, and equal waits may go on beyond one
+    reached = np.searchsorted(waits, values, side="right") / len(waits)
     return tuple(zip(values.astype(float).tolist(), reached.tolist(), strict=True))
 
 
