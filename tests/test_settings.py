@@ -83,6 +83,9 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         cpus_per_node = 40
         working_hours = [8, 20]
         users_per_file = true
+        relative_dates = true
+        gpus = 77
+        cpus = [{since = 2018-01-01, count = 99}]
         nodes = [{count = 10}, {since = 2018-01-01, count = 20}, {since = "2019-01-01T00:00Z", count = 5}]
         [clusters.abci.queues.normal]
         max_walltime_h = 1.5
@@ -109,6 +112,9 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         ),
         queues={"normal": Queue(1.5, 8, 2)},
         users_per_file=True,
+        relative_dates=True,
+        gpus=(Capacity(77),),
+        cpus=(Capacity(99, datetime(2018, 1, 1, tzinfo=tokyo)),),
         has_zone=True,
     )
     assert settings.cluster("other") == Cluster()

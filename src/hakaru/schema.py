@@ -194,6 +194,7 @@ RUNS = Table(
     ),
 )
 
+OPTION = "option"  # the source of what a person says of a cluster when a log is read: --zone
 CLUSTERS = Table(
     name="clusters",
     meaning="What the sources' headers say of a cluster; `hakaru.toml` has the last word.",

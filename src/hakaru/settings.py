@@ -5,6 +5,7 @@ What a source's header says of a cluster has the same shape; `hakaru.toml` has t
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import math
 import re
@@ -14,12 +15,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from hakaru.errors import SettingsError
 
 FILE_NAME = "hakaru.toml"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# files beside the zones in the system's folder: DuckDB does not know them, and `right/` counts leap seconds
+NO_ZONES = ("localtime", "posixrules", "Factory", "posix/", "right/")
 MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|MiB|GiB)")
 
 
@@ -32,7 +35,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Capacity:
-    """From `since` on (null: from the beginning) the scheduler manages `count` nodes."""
+    """From `since` on (null: from the beginning) the scheduler manages `count` nodes (or GPUs, or CPUs)."""
 
     count: int
     since: datetime | None = None
@@ -46,8 +49,11 @@ class Cluster:
     cpus_per_node: int | None = None
     working_hours: tuple[int, int] = (9, 18)
     nodes: tuple[Capacity, ...] = ()
+    gpus: tuple[Capacity, ...] = ()
+    cpus: tuple[Capacity, ...] = ()
     queues: Mapping[str, Queue] = field(default_factory=dict)
     users_per_file: bool = False
+    relative_dates: bool = False
     has_zone: bool = False  # whether `zone` was said by anyone, or is the default
 
 
@@ -120,9 +126,24 @@ KEYS: tuple[tuple[str, str, str], ...] = (
     ("clusters.NAME.working_hours", "[9, 18]", "First hour of work and the hour after the last."),
     ("clusters.NAME.nodes", "unknown", "Nodes: a number, or a list of {since, count}."),
     (
+        "clusters.NAME.gpus",
+        "nodes × gpus_per_node",
+        "GPUs of the whole machine, where its nodes differ: a number, or a list of {since, count}.",
+    ),
+    (
+        "clusters.NAME.cpus",
+        "nodes × cpus_per_node",
+        "CPUs of the whole machine, where its nodes differ: a number, or a list of {since, count}.",
+    ),
+    (
         "clusters.NAME.users_per_file",
         "false",
         "Whether the log was made of files that number their users anew: nobody is counted then.",
+    ),
+    (
+        "clusters.NAME.relative_dates",
+        "false",
+        "Whether the log's dates count from an unknown day, as in an SWF log without UnixStartTime.",
     ),
     ("clusters.NAME.queues.QUEUE.max_walltime_h", "unknown", "Longest walltime one may ask for."),
     ("clusters.NAME.queues.QUEUE.max_gpus", "unknown", "Most GPUs a job may have."),
@@ -178,10 +199,21 @@ def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where:
 
 def is_zone(name: str) -> bool:
     """Whether it is the name of an IANA time zone (to list them all is slow)."""
+    if name.startswith(NO_ZONES):
+        return False
     try:
         return bool(ZoneInfo(name).key)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
+
+
+def check_zone(name: str) -> str:
+    """The zone, or an error with the zones that are spelled most like it."""
+    if is_zone(name):
+        return name
+    near = difflib.get_close_matches(name, sorted(available_timezones()), n=3)
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise SettingsError(f"expected an IANA time zone such as Asia/Tokyo, found {name!r}{meant}")
 
 
 def check_cluster_name(name: str) -> str:
@@ -221,7 +253,7 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
         check.problems.append(f"{where}: a cluster's name has only letters, digits, '.', '_', '-'")
     keys = (
         *("zone", "unit", "gpus_per_node", "cpus_per_node", "working_hours", "nodes", "queues"),
-        "users_per_file",
+        *("gpus", "cpus", "users_per_file", "relative_dates"),
     )
     check.known(raw, keys, where + ".")
     queues = check.table(raw, "queues", f"{where}.queues")
@@ -233,12 +265,15 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
         cpus_per_node=check.value(raw, "cpus_per_node", where, _positive),
         working_hours=check.value(raw, "working_hours", where, _hours) or Cluster.working_hours,
         nodes=check.value(raw, "nodes", where, lambda v: _capacities(v, zone)) or (),
+        gpus=check.value(raw, "gpus", where, lambda v: _capacities(v, zone)) or (),
+        cpus=check.value(raw, "cpus", where, lambda v: _capacities(v, zone)) or (),
         queues={
             queue: _queue(check, at, check.table(queues, queue, at))
             for queue in queues
             for at in [f"{where}.queues.{queue}"]
         },
         users_per_file=check.value(raw, "users_per_file", where, _flag) or False,
+        relative_dates=check.value(raw, "relative_dates", where, _flag) or False,
         has_zone=raw.get("zone") is not None,
     )
 
@@ -343,9 +378,12 @@ def _memory(value: Any) -> str:
 
 
 def _zone(value: Any) -> str:
-    if not isinstance(value, str) or not is_zone(value):
-        raise ValueError(f'expected an IANA time zone such as "Asia/Tokyo", found {value!r}')
-    return value
+    if not isinstance(value, str):
+        raise ValueError(f"expected an IANA time zone such as Asia/Tokyo, found {value!r}")
+    try:
+        return check_zone(value)
+    except SettingsError as error:
+        raise ValueError(str(error)) from None
 
 
 def _unit(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,8 @@ def test_the_machine_is_known_from_the_header(lake: Lake) -> None:
     ("text", "facts"),
     [
         ("", {}),
-        ("; MaxProcs: 100", {}),
-        ("; MaxNodes: 151\n; MaxProcs: 2004", {"nodes": 151}),
+        ("; MaxProcs: 100", {"cpus": 100}),
+        ("; MaxNodes: 151\n; MaxProcs: 2004", {"nodes": 151, "cpus": 2004}),
         ("; MaxNodes: 0\n; MaxProcs: many", {}),
         ("; MaxNodes: 338 (163 64)\n; MaxProcs: 338", {"nodes": 338, "cpus_per_node": 1}),
         ("; TimeZoneString: US/Pacific", {"zone": "US/Pacific"}),
@@ -265,6 +266,87 @@ def test_a_log_of_the_right_layout_is_not_refused(
     assert summary.num_rejected == len(log) - 20
 
 
+def _by(moment: Callable[[list[int]], int], ids: str) -> list[str]:
+    """Forty jobs sorted by a moment; ids count the lines, count the submissions, or say nothing."""
+    jobs = [[i, 100 * i, 60 * (i * 7 % 11), 90 * (i * 13 % 17)] for i in range(40)]
+    rows = []
+    for line, (i, submit, wait, run) in enumerate(sorted(jobs, key=moment)):
+        number = {"lines": line + 1, "submissions": i + 1, "none": i * 17 % 40 + 1}[ids]
+        rows.append(f"{number} {submit} {wait} {run} 4 -1 -1 4 9000 -1 1 3 1 1 1 -1 -1 -1")
+    return rows
+
+
+@pytest.mark.parametrize("ids", ["lines", "submissions", "none"])
+@pytest.mark.parametrize("moment", ["start", "end"])
+def test_a_log_may_be_sorted_by_start_or_end(
+    moment: str, ids: str, lake: Lake, tmp_path: Path
+) -> None:
+    key = {"start": lambda job: job[1] + job[2], "end": lambda job: sum(job[1:])}[moment]
+    summary = _ingest(lake, tmp_path, *_by(key, ids))
+    assert (summary.upsert.num_new, summary.num_rejected) == (40, 0)
+
+
+def test_jobs_in_no_order_at_all_are_refused(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="do not rise together"):
+        _ingest(lake, tmp_path, *_by(lambda job: job[0] * 17 % 40, "lines"))
+
+
+def test_relative_dates_are_told_and_kept(lake: Lake, tmp_path: Path) -> None:
+    summary = _ingest(lake, tmp_path, GOOD)
+    (warning,) = summary.warnings
+    assert "no UnixStartTime: its dates are relative" in warning and "--start 2014-03-01" in warning
+    assert load(lake.workspace, lake.facts()).cluster("c").relative_dates
+
+
+@pytest.mark.parametrize("header", ["; UnixStartTime: 1500000000", "; a remark"])
+def test_absolute_dates_are_not_called_relative(header: str, lake: Lake, tmp_path: Path) -> None:
+    job = GOOD if "Unix" in header else GOOD.replace("130", "1500000130", 1)
+    summary = _ingest(lake, tmp_path, header, job, zone="UTC")
+    assert summary.warnings == []
+    assert not load(lake.workspace, lake.facts()).cluster("c").relative_dates
+
+
+@pytest.mark.parametrize(
+    ("start", "options", "submitted"),
+    [
+        ("2014-03-01", {}, "2014-03-01T00:02:10"),
+        ("2014-03-01", {"zone": "Asia/Tokyo"}, "2014-02-28T15:02:10"),
+        ("2014-03-01T06:00", {}, "2014-03-01T06:02:10"),
+        ("2014-03-01T06:00+09:00", {}, "2014-02-28T21:02:10"),
+    ],
+)
+def test_start_sets_the_dates(
+    start: str, options: dict[str, str], submitted: str, lake: Lake, tmp_path: Path
+) -> None:
+    summary = _ingest(lake, tmp_path, GOOD, start=start, **options)
+    assert _jobs(lake)[0]["submitted_at"] == utc(submitted)
+    assert not any("relative" in warning for warning in summary.warnings)
+    assert not load(lake.workspace, lake.facts()).cluster("c").relative_dates
+
+
+def test_start_over_a_header_that_has_one_is_told(lake: Lake, tmp_path: Path) -> None:
+    header = ("; UnixStartTime: 1500000000", "; TimeZoneString: Asia/Tokyo")
+    summary = _ingest(lake, tmp_path, *header, GOOD, start="2014-03-01")
+    assert _jobs(lake)[0]["submitted_at"] == utc("2014-02-28T15:02:10")
+    assert (
+        "replaces the header's UnixStartTime, which is 2017-07-14 02:40 UTC" in summary.warnings[0]
+    )
+
+
+def test_start_for_unix_times_is_refused(lake: Lake, tmp_path: Path) -> None:
+    job = GOOD.replace("130", "1500000130", 1)
+    with pytest.raises(SourceError, match="or --start: it holds Unix times"):
+        _ingest(lake, tmp_path, job, start="2014-03-01")
+
+
+def test_a_zone_of_the_header_that_is_none_is_told(lake: Lake, tmp_path: Path) -> None:
+    header = ("; UnixStartTime: 1500000000", "; TimeZoneString: Asia/Tokio")
+    told = _ingest(lake, tmp_path, *header, GOOD).warnings
+    assert "TimeZoneString 'Asia/Tokio' in the header is not a time zone" in told[0]
+    assert "the time zone of c is not known" in told[1]
+    assert _ingest(lake, tmp_path, *header, GOOD, zone="Asia/Tokyo").warnings == []
+
+
 @pytest.mark.parametrize(
     ("name", "content", "is_swf"),
     [
@@ -365,14 +447,15 @@ def test_kth_counts_from_the_epoch(shared: Path, lake: Lake) -> None:
     summary = ingest(lake, [shared / "data" / "schedules" / "kth-100.swf.gz"], "kth")
     assert (summary.num_read, summary.num_rejected) == (28_481, 0)
     assert summary.since == utc("1970-01-01T00:00:00")
-    assert lake.facts() == {"kth": {"unit": "cpu", "nodes": 100, "cpus_per_node": 1}}
+    facts = {"unit": "cpu", "nodes": 100, "cpus_per_node": 1, "relative_dates": True}
+    assert lake.facts() == {"kth": facts}
     assert _jobs(lake)[0]["run_s"] == 97_225.0
 
 
-def _ingest(lake: Lake, folder: Path, *rows: str) -> Summary:
+def _ingest(lake: Lake, folder: Path, *rows: str, **options: str) -> Summary:
     path = folder / "log.swf"
     path.write_text("".join(f"{row}\n" for row in rows))
-    return ingest(lake, [path], "c")
+    return ingest(lake, [path], "c", options=options)
 
 
 def _jobs(lake: Lake) -> list[dict[str, Any]]:

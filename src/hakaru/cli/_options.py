@@ -49,6 +49,8 @@ class Data:
     log_format: str | None = None
     mapping: Path | None = None
     zone: str | None = None
+    start: str | None = None
+    fields: str | None = None
     unit: Unit | None = None
 
 
@@ -68,7 +70,9 @@ def data_options(function: F) -> F:
             help="Count GPUs or processors as a job's size, and jobs without any are left out; else what "
             "hakaru.toml says or most hours are.",
         ),
-        click.option("--zone", help="With --from: time zone of times that have none (sacct)."),
+        click.option("--fields", help="With --from: fields of sacct -n, which has no header."),
+        click.option("--start", help="With --from: first day of a log with relative dates (swf)."),
+        click.option("--zone", help="With --from: the site's time zone, e.g. Asia/Tokyo."),
         click.option(
             "--mapping",
             type=click.Path(path_type=Path, dir_okay=False),
@@ -171,7 +175,8 @@ def open_lake(data: Data) -> Iterator[Lake]:
 def _read_logs(lake: Lake, name: str, paths: Sequence[Path], data: Data) -> None:
     from hakaru.cli._progress import ingest_with_progress
 
-    options = {"mapping": data.mapping, "zone": data.zone}
+    names = ("mapping", "zone", "start", "fields")
+    options = {name: getattr(data, name) for name in names}
     try:
         ingest_with_progress(lake, paths, name, format=data.log_format, options=options)
     except SourceError as error:

@@ -43,7 +43,12 @@ README.md has the whole sacct command."""
 @click.option(
     "--guess", is_flag=True, help="Propose a mapping for --format table, and read nothing."
 )
-@click.option("--zone", help="Time zone of times that have none, e.g. Asia/Tokyo (sacct).")
+@click.option(
+    "--zone",
+    help="The site's time zone, e.g. Asia/Tokyo: of times without an offset, and of hours and weekdays.",
+)
+@click.option("--start", help="First day of a log with relative dates (swf), e.g. 2014-03-01.")
+@click.option("--fields", help="Fields of sacct -n, which has no header: JobID,User,State,…")
 @click.option(
     "--strict", is_flag=True, help="Stop at the first bad row or conflict, and store nothing."
 )
@@ -55,6 +60,8 @@ def command(
     mapping: Path | None,
     guess: bool,
     zone: str | None,
+    start: str | None,
+    fields: str | None,
     strict: bool,
     workspace: Path,
 ) -> None:
@@ -70,7 +77,7 @@ def command(
     if Path("-") in paths and cluster is None:
         raise HakaruError("standard input has no name: add --cluster NAME")
     lake = create_lake(workspace)
-    options = {"mapping": mapping, "zone": zone}
+    options = {"mapping": mapping, "zone": zone, "start": start, "fields": fields}
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
         stdin = Path(folder) / "stdin"
         if Path("-") in paths:

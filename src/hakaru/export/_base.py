@@ -42,7 +42,7 @@ class Site:
     def facts(self) -> dict[str, Any]:
         """The settings in the form in which a source hands them over."""
         known = {
-            "zone": self.settings.zone,
+            "zone": self.settings.zone if self.settings.has_zone else None,
             "unit": self.unit,
             "gpus_per_node": self.settings.gpus_per_node,
             "cpus_per_node": self.settings.cpus_per_node,
@@ -53,7 +53,10 @@ class Site:
                 for name, queue in self.settings.queues.items()
             }
             or None,
+            "gpus": [_capacity(span) for span in self.settings.gpus] or None,
+            "cpus": [_capacity(span) for span in self.settings.cpus] or None,
             "users_per_file": self.settings.users_per_file or None,
+            "relative_dates": self.settings.relative_dates or None,
         }
         return {key: value for key, value in known.items() if value is not None}
 

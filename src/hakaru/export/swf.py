@@ -175,7 +175,7 @@ def _header(
         ("MaxJobs", count),
         ("MaxRecords", count),
         ("UnixStartTime", first_s or 0),
-        ("TimeZoneString", zone),
+        *([("TimeZoneString", zone)] if site.settings.has_zone else []),
         ("StartTime", _clock(first_s, zone)),
         ("EndTime", _clock(last_s, zone)),
         *_size(site),

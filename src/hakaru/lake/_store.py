@@ -29,7 +29,18 @@ from hakaru.lake._conflicts import Conflicts
 from hakaru.lake._log import File, Log, stamp
 from hakaru.lake._merge import Upsert, compact, conflicts, merge
 from hakaru.safety.files import Readers, make_folder, masked, own_folder
-from hakaru.schema import CLUSTERS, INGESTS, JOBS, NODES, REJECTS, RUNS, SAMPLES, TABLES, Table
+from hakaru.schema import (
+    CLUSTERS,
+    INGESTS,
+    JOBS,
+    NODES,
+    OPTION,
+    REJECTS,
+    RUNS,
+    SAMPLES,
+    TABLES,
+    Table,
+)
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import load
 
@@ -124,11 +135,12 @@ class Lake:
         """What the sources' headers said, a cluster.
 
         A later source in the alphabet wins, and of one source the file that comes later in it; what an
-        older version stored without a file gives way to all others.
+        older version stored without a file gives way to all others, and all give way to an option.
         """
         facts: dict[str, dict[str, Any]] = {}
         rows = sorted(
-            self._small(CLUSTERS), key=lambda row: (row["source"] or "", row["file"] or "")
+            self._small(CLUSTERS),
+            key=lambda row: (row["source"] == OPTION, row["source"] or "", row["file"] or ""),
         )
         for row in rows:
             facts.setdefault(row["cluster"], {}).update(json.loads(row["facts"]))

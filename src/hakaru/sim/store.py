@@ -96,10 +96,11 @@ def facts_of(site: Site, machine: Machine) -> dict[str, Any]:
     """Zone, unit, hours and queues of the original; the machine as it was simulated."""
     cluster = site.cluster
     facts: dict[str, Any] = {
-        "zone": cluster.zone,
+        "zone": cluster.zone if cluster.has_zone else None,
         "unit": site.unit,
         "working_hours": list(cluster.working_hours),
         "users_per_file": cluster.users_per_file,
+        "relative_dates": cluster.relative_dates,
         "queues": {name: _known(vars(queue)) for name, queue in cluster.queues.items()},
         "gpus_per_node": cluster.gpus_per_node,
         "cpus_per_node": cluster.cpus_per_node,

@@ -50,13 +50,14 @@ class Source:
     recognises: Callable[[Path, str], bool]
     read: Callable[[DuckDBPyConnection, Path, str, Mapping[str, Any]], Records]
     check: Callable[[Sequence[Path]], None] = lambda paths: None
+    takes: tuple[str, ...] = ()  # options of its own, besides the zone
 
 
 def source(id: str, title: str) -> Callable[[type], type]:
-    """Register a class with `recognises`, `read` and perhaps `check` as static methods."""
+    """Register a class with `recognises`, `read` and perhaps `check` as static methods, and `takes`."""
 
     def register(cls: Any) -> type:
-        optional = {"check": cls.check} if hasattr(cls, "check") else {}
+        optional = {name: getattr(cls, name) for name in ("check", "takes") if hasattr(cls, name)}
         SOURCES.add(
             Source(id=id, title=title, recognises=cls.recognises, read=cls.read, **optional)
         )

@@ -23,6 +23,7 @@ from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import check_cluster_name, load
 from hakaru.sources._base import Source, detect, head, load_all
+from hakaru.sources._options import check_facts, checked, refuse_unused, said_by, warnings_on_zone
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ def ingest(
     `names` says what to call a path that is not the log's own place, such as a copy of standard input.
     """
     check_cluster_name(cluster)
+    options = checked(options)
+    if "fields" in options and format is None:
+        format = "sacct"
     if not paths:
         raise SourceError("no file to read")
     with _named(names or {}):
@@ -79,13 +83,16 @@ def ingest(
         chosen = [(path, _source_of(path, format)) for path in _once(paths)]
         for source in {source.id: source for _, source in chosen}.values():
             source.check([path for path, s in chosen if s is source])
-        options = {**(options or {}), "site_zone": _site_zone(lake, cluster)}
+        refuse_unused(options, [source for _, source in chosen])
+        options["site_zone"] = _site_zone(lake, cluster)
         with (
             lake.staging() as folder,
             closing(connect(engine or EngineSettings(), spill_to=str(folder))) as con,
         ):
             batch = Batch(con, cluster, strict, folder, names or {})
             read_all(batch, chosen, options, progress)
+            batch.facts |= said_by(options)
+            check_facts(cluster, batch.facts)
             return _store(lake, batch, chosen, started_at)
 
 
@@ -144,6 +151,7 @@ def _store(
     # Facts and rejects first: a kill in between must not leave jobs whose faults nobody was told of.
     # The ingest log comes last, when there is an end to tell of.
     put_facts(lake, con, batch.cluster, batch.facts, started_at)
+    batch.warnings += warnings_on_zone(lake, batch.cluster, batch.facts)
     lake.replace(con, REJECTS, "staged_rejects", _files_of(batch, chosen), ("cluster", "file"))
     upsert = lake.upsert(con, JOBS, "staged", id_column="job_id")
     log_ingest(
@@ -262,7 +270,7 @@ def _zone_warnings(cluster: str, upsert: Upsert) -> list[str]:
     if moved <= upsert.num_new / 2 or not (moved > MANY_MOVED or alone):
         return []
     return [
-        f"{moved:,} of the new jobs were there already with another submit time: a wrong --zone? "
+        f"{moved:,} of the new jobs were there already with another submit time: a wrong --zone or --start? "
         f"`hakaru lake forget --cluster {cluster}` begins anew"
     ]
 

@@ -1,8 +1,9 @@
 """Standard Workload Format 2.2 (Feitelson et al.; cs.huji.ac.il/labs/parallel/workload/swf.html).
 
-Eighteen numbers a line, `;` lines as header, -1 for unknown. Times count from the header's `UnixStartTime`;
-without it they count from 1970-01-01, so that waits and run times hold and dates mean nothing. A file whose
-columns are others, or in another order, is refused with what was seen; a single bad line is rejected.
+Eighteen numbers a line, `;` lines as header, -1 for unknown. Times count from `--start`, else from the
+header's `UnixStartTime`; without either they count from 1970-01-01: waits and run times hold, and dates are
+relative, as the ingest and every figure by date say. A file whose columns are others, or in another order,
+is refused with what was seen; a single bad line is rejected.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import available_timezones
 
 from hakaru.engine.dialect import quote
+from hakaru.engine.where import parse_moment
 from hakaru.errors import SourceError
 from hakaru.formats.metadata import FACTS
+from hakaru.settings import is_zone
 from hakaru.sources._base import Records, first_reason, head, lines, source
 
 if TYPE_CHECKING:
@@ -51,7 +54,10 @@ USED = (*WHOLE, "submit", "wait", "run", "asked", "asked_kb")
 SAMPLED_LINES = 1000
 # Far above any count or duration, far below what overflows a timestamp: some 300 years of seconds.
 LARGEST = 1e10
+# No log is of before 1973: what begins then counts from a day that nobody knows.
+FIRST_DATE_S = 1e8
 
+RELATIVE = "relative_dates"
 HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
 FACTS_NOTE = f"{FACTS} "
 KNOWN_KEYS = {"unixstarttime", "maxprocs", "maxnodes", "maxjobs", "maxrecords", "timezonestring"}
@@ -65,6 +71,7 @@ class Header:
 
     start_s: float = 0.0
     zone: str | None = None
+    no_zone: str = ""  # what it has for a zone, where that is none
     max_procs: int | None = None
     max_nodes: int | None = None
     queues: Mapping[int, str] = field(default_factory=dict)
@@ -80,9 +87,11 @@ class Header:
             facts["zone"] = self.zone
         if self.max_nodes:
             facts["nodes"] = self.max_nodes
+        if self.max_procs and self.max_nodes and self.max_procs % self.max_nodes == 0:
+            facts["cpus_per_node"] = self.max_procs // self.max_nodes
+        elif self.max_procs:
             # Gaia's 2004 processors on 151 nodes are nodes of several kinds: no one number is true
-            if self.max_procs and self.max_procs % self.max_nodes == 0:
-                facts["cpus_per_node"] = self.max_procs // self.max_nodes
+            facts["cpus"] = self.max_procs
         return facts | self._noted_facts()
 
     def _noted_facts(self) -> dict[str, Any]:
@@ -99,6 +108,8 @@ class Header:
 
 @source("swf", title="Standard Workload Format (.swf, .swf.gz)")
 class Swf:
+    takes = ("start",)
+
     @staticmethod
     def recognises(path: Path, head: str) -> bool:
         if path.name.removesuffix(".gz").endswith(".swf"):
@@ -114,9 +125,41 @@ class Swf:
     def read(
         con: DuckDBPyConnection, path: Path, cluster: str, options: Mapping[str, Any]
     ) -> Records:
-        header = parse_header(head(path))
-        _refuse_other_layouts(con, path, header)
-        return Records(sql=_query(path, header), facts=header.facts(), synthetic=header.synthetic)
+        read = parse_header(head(path))
+        header = _begun(read, options)
+        first_s = _refuse_other_layouts(con, path, header) or 0.0
+        is_relative = header.start_s + first_s < FIRST_DATE_S
+        facts = {key: value for key, value in header.facts().items() if key != RELATIVE}
+        return Records(
+            sql=_query(path, header),
+            facts=facts | ({RELATIVE: True} if is_relative else {}),
+            synthetic=header.synthetic,
+            warnings=tuple(_warnings(read, options, is_relative)),
+        )
+
+
+def _begun(header: Header, options: Mapping[str, Any]) -> Header:
+    """With the start that --start sets, in the zone that is known."""
+    if "start" not in options:
+        return header
+    zone = options.get("zone") or header.zone or options.get("site_zone") or "UTC"
+    return replace(header, start_s=parse_moment(options["start"], zone).timestamp())
+
+
+def _warnings(header: Header, options: Mapping[str, Any], is_relative: bool) -> Iterator[str]:
+    if is_relative:
+        yield (
+            "the header has no UnixStartTime: its dates are relative and count from 1970-01-01. Waits and "
+            "run times hold; set the log's first day with --start 2014-03-01"
+        )
+    if "start" in options and header.start_s > FIRST_DATE_S:
+        told = datetime.fromtimestamp(header.start_s, UTC)
+        yield f"--start replaces the header's UnixStartTime, which is {told:%Y-%m-%d %H:%M} UTC"
+    if header.no_zone and not options.get("zone"):
+        yield (
+            f"TimeZoneString {header.no_zone!r} in the header is not a time zone and is left out; "
+            "set it with --zone"
+        )
 
 
 def parse_header(text: str) -> Header:
@@ -127,7 +170,8 @@ def parse_header(text: str) -> Header:
     zone = last.get("timezonestring", "").strip('"')
     return Header(
         start_s=start_s if start_s and 0 < start_s < LARGEST else 0.0,
-        zone=zone if zone in available_timezones() else None,
+        zone=zone if is_zone(zone) else None,
+        no_zone="" if is_zone(zone) else zone,
         max_procs=_count(last.get("maxprocs", "")),
         max_nodes=_count(last.get("maxnodes", "")),
         queues=_queue_names([value for key, value in found if key == "queue"]),
@@ -257,34 +301,47 @@ def _reason() -> str:
     )
 
 
-def _refuse_other_layouts(con: DuckDBPyConnection, path: Path, header: Header) -> None:
-    """Look at the first lines as a whole: what makes one line odd makes all of them another format."""
+def _refuse_other_layouts(con: DuckDBPyConnection, path: Path, header: Header) -> float | None:
+    """Look at the first lines as a whole: what makes one line odd makes all of them another format.
+
+    Gives the earliest submit time among them.
+    """
     seen = con.execute(
         f"""
-        SELECT {first_reason(_layout_checks(header))}, first_line, first_text FROM (
+        SELECT {first_reason(_layout_checks(header))}, first_line, first_text, first_submit_s FROM (
             SELECT count(*) AS num_lines, mode(num_cells) AS usual_cells,
                    count_if(num_cells <> {NUM_FIELDS}) AS num_other,
                    count_if(NOT coalesce(status IN (-1, 0, 1, 2, 3, 4, 5), false)) AS num_strange,
                    count_if(status NOT IN (2, 3, 4)) AS num_whole,
                    count(DISTINCT job) FILTER (status NOT IN (2, 3, 4)) AS num_ids,
                    count_if((job - last_job) * (submit - last_submit) < 0) AS num_crossed,
+                   count_if(submit < last_submit) AS num_earlier, {_in_order("start")}, {_in_order("end")},
                    count_if(submit - last_submit = 1) AS num_counting,
                    count_if(job - last_job = 1) AS num_next,
                    count_if(wait >= submit) AS num_late, max(submit) AS last_submit_s,
                    min(submit) AS first_submit_s,
                    min(_line) AS first_line, left(arg_min(_text, _line), 120) AS first_text
-            FROM (SELECT *, lag(job) OVER lines AS last_job, lag(submit) OVER lines AS last_submit
-                  FROM (FROM ({_parsed(path)}) LIMIT {SAMPLED_LINES})
+            FROM (SELECT *, lag(job) OVER lines AS last_job, lag(submit) OVER lines AS last_submit,
+                         lag(start_s) OVER lines AS last_start_s, lag(end_s) OVER lines AS last_end_s
+                  FROM (SELECT *, CASE WHEN wait >= 0 THEN submit + wait END AS start_s,
+                               CASE WHEN wait >= 0 AND run >= 0 THEN submit + wait + run END AS end_s
+                        FROM (FROM ({_parsed(path)}) LIMIT {SAMPLED_LINES}))
                   WINDOW lines AS (ORDER BY _line)))
         """
     ).fetchall()
-    for problem, line, text in seen:
-        if problem:
-            raise SourceError(
-                f"{path}: not the Standard Workload Format: {problem}. Line {line} reads {text!r}.\n"
-                f"Its {NUM_FIELDS} columns are: {', '.join(title for _, title in FIELDS)}. Name other "
-                "columns in a mapping with: --format table --guess"
-            )
+    ((problem, line, text, first_submit_s),) = seen
+    if problem:
+        raise SourceError(
+            f"{path}: not the Standard Workload Format: {problem}. Line {line} reads {text!r}.\n"
+            f"Its {NUM_FIELDS} columns are: {', '.join(title for _, title in FIELDS)}. Name other "
+            "columns in a mapping with: --format table --guess"
+        )
+    return first_submit_s  # type: ignore[no-any-return]
+
+
+def _in_order(moment: str) -> str:
+    """SQL over the sampled lines for `num_by_end`: those that end no earlier than the line before."""
+    return f"count_if({moment}_s + 1 >= last_{moment}_s) AS num_by_{moment}"
 
 
 def _layout_checks(header: Header) -> list[tuple[str, str]]:
@@ -305,7 +362,9 @@ def _layout_checks(header: Header) -> list[tuple[str, str]]:
             "'field 1 (job number) has only ' || num_ids || ' values in ' || num_whole || ' lines'",
         ),
         (
-            "num_crossed >= 2 AND num_crossed * 3 > num_lines",
+            # a log may be sorted by start or end: then the submit times go up and down, and rightly
+            "num_crossed >= 2 AND num_crossed * 3 > num_lines AND (num_earlier * 20 <= num_lines "
+            "OR greatest(num_by_start, num_by_end) * 20 < (num_lines - 1) * 19)",
             "'field 1 (job number) and field 2 (submit time) do not rise together: one rises while the"
             " other falls in ' || num_crossed || ' of the first ' || num_lines || ' lines'",
         ),
@@ -319,12 +378,12 @@ def _layout_checks(header: Header) -> list[tuple[str, str]]:
             "'field 3 (wait time) is never below field 2 (submit time), as if it were a start time'",
         ),
     ]
-    if header.start_s > 1e8:
+    if header.start_s > FIRST_DATE_S:
         checks.append(
             (
                 "first_submit_s > 3e8",
-                "'field 2 (submit time) begins at ' || first_submit_s || ' and the header has a"
-                " UnixStartTime: it holds Unix times where seconds since then are expected'",
+                "'field 2 (submit time) begins at ' || first_submit_s || ' beside a UnixStartTime"
+                " or --start: it holds Unix times where seconds since then are expected'",
             )
         )
     return checks

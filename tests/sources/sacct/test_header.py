@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hakaru.errors import SourceError
+from hakaru.lake import Lake
 from hakaru.sources._base import detect
+from hakaru.sources.ingest import ingest
 from hakaru.sources.sacct import COMMAND, Sacct
 from tests.sources.sacct._text import FIELDS, line, one, read, read_lines
 
@@ -54,7 +56,7 @@ def test_no_header_is_not_recognised_and_says_what_to_do(tmp_path: Path, text: s
     path = tmp_path / "sacct.txt"
     path.write_text(text)
     assert not Sacct.recognises(path, text)
-    with pytest.raises(SourceError, match="Remove -n"):
+    with pytest.raises(SourceError, match="remove -n"):
         read(tmp_path, text)
 
 
@@ -83,3 +85,62 @@ def test_two_clusters_in_one_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"jobs of 2 clusters \(east, west\)"):
         read_lines(tmp_path, *rows, fields=fields)
     assert len(read_lines(tmp_path, rows[0], fields=fields)) == 1
+
+
+# ---- no header at all
+
+
+NAMED = ",".join(FIELDS)
+
+
+@pytest.mark.parametrize("delimiter", ["|", ",", ";", "\t", "\x1f", "^"])
+@pytest.mark.parametrize("end", [False, True], ids=["-P", "-p"])
+def test_text_without_a_header_is_read_by_its_fields(
+    tmp_path: Path, delimiter: str, end: bool
+) -> None:
+    plain = {"AllocTRES": "", "ReqTRES": ""}
+    rows = [line(delimiter=delimiter, JobID=str(i), **plain) for i in (7, 8)]
+    text = "".join(row + delimiter * end + "\n" for row in rows)
+    found = read(tmp_path, text, fields=NAMED)
+    assert [(row["_line"], row["job_id"], row["_reason"]) for row in found] == [
+        (1, "7", None),
+        (2, "8", None),
+    ]
+    assert (found[0]["user"], found[0]["run_s"], found[0]["name"]) == ("ann", 3600.0, "train")
+
+
+def test_names_of_fields_in_any_case_and_with_spaces(tmp_path: Path) -> None:
+    (row,) = read(tmp_path, "7|FAILED|1514764800\n", fields="jobid, state,SUBMIT")
+    assert (row["job_id"], row["state"], row["_reason"]) == ("7", "failed", None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ("JobID,State", "--fields lacks Submit"),
+        ("JobID,Stat,Submit", "sacct has no field 'Stat'"),
+        ("JobID,State,Submit,User", "no line has the 4 fields of --fields"),
+        ("State,JobID,Submit", "no line has the 3 fields of --fields"),
+    ],
+)
+def test_fields_that_do_not_fit_are_refused(tmp_path: Path, fields: str, message: str) -> None:
+    text = "7|FAILED|1514764800\n" if message.startswith(("no", "sacct")) else "7|FAILED\n"
+    with pytest.raises(SourceError, match=message):
+        read(tmp_path, text, fields=fields)
+
+
+def test_fields_for_a_file_with_a_header_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"has a header .*: leave out --fields"):
+        read(tmp_path, "JobID|State|Submit\n7|FAILED|1\n", fields="JobID,State,Submit")
+
+
+def test_fields_choose_the_format(lake: Lake, tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text("7|FAILED|1514764800\n8|COMPLETED|1514764900\n")
+    summary = ingest(lake, [path], "c", options={"fields": "JobID,State,Submit"})
+    assert (summary.sources, summary.upsert.num_new) == (["sacct"], 2)
+
+
+def test_without_a_header_the_message_names_the_option(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="--fields JobID,User,State"):
+        read(tmp_path, line() + "\n")

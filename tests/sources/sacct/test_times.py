@@ -37,11 +37,6 @@ def test_local_times_are_read_in_the_zone_that_is_given(
     assert (row["run_s"], row["wait_s"], row["requested_s"]) == (90000.0, 10.0, None)
 
 
-def test_a_zone_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="Mars/Base"):
-        read_lines(tmp_path, LOCAL_ROW, fields=LOCAL, zone="Mars/Base")
-
-
 def test_local_times_without_a_zone_are_not_guessed(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     path.write_text("|".join(LOCAL) + f"\n{LOCAL_ROW}\n")

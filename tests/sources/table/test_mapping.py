@@ -48,7 +48,7 @@ def test_every_problem_of_a_mapping_is_told_at_once(site: Site) -> None:
         "[columns] job_id: missing; ",
         "[columns] submitted_at: missing; ",
         "[states]: no column holds the state",
-        "[time] zone: expected e.g. \"Asia/Tokyo\", found 'Tokyo'",
+        "[time] zone: expected an IANA time zone such as Asia/Tokyo, found 'Tokyo'",
         "[csv] delimiter: expected one character, found ';;'",
         "[cluster] gpus_per_node: expected a whole number of at least 1, found 0",
         "[extra]: unknown section; known: columns, time",

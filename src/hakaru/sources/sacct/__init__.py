@@ -15,7 +15,7 @@ from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
-from hakaru.sources.sacct._header import Layout, parse
+from hakaru.sources.sacct._header import FIELDS, Layout, parse, without_header
 from hakaru.sources.sacct._lines import LONGEST_NAME
 from hakaru.sources.sacct._records import cell, records
 from hakaru.sources.sacct._times import (
@@ -68,6 +68,8 @@ WORDS = ("user", "account", "partition", "qos", "name")
 
 @source("sacct", title="Slurm: text of sacct -P, any fields and delimiter")
 class Sacct:
+    takes = ("fields",)
+
     @staticmethod
     def recognises(path: Path, head: str) -> bool:
         layout = parse(head)
@@ -77,11 +79,10 @@ class Sacct:
     def read(
         con: DuckDBPyConnection, path: Path, cluster: str, options: Mapping[str, Any]
     ) -> Records:
-        layout = _checked_layout(path)
+        layout = _checked_layout(path, options.get("fields"))
         if layout.position("cluster"):
             _check_one_cluster(con, path, layout)
-        given = {"zone": options["zone"]} if options.get("zone") else {}
-        return Records(sql=_query(path, layout, zone_of(con, path, layout, options)), facts=given)
+        return Records(sql=_query(path, layout, zone_of(con, path, layout, options)))
 
 
 def _missing(layout: Layout) -> list[str]:
@@ -92,22 +93,47 @@ def _missing(layout: Layout) -> list[str]:
     ]
 
 
-def _checked_layout(path: Path) -> Layout:
-    text = head(path)
+def _layout_of(path: Path, text: str, fields: str | None) -> Layout:
     layout = parse(text)
-    if layout is None:
+    if fields and layout and len(_missing(layout)) <= 1:
+        raise SourceError(f"{path}: has a header ({layout.header[:120]!r}): leave out --fields")
+    found = without_header(text, fields) if fields else layout
+    if found:
+        return found
+    first = next((row for row in text.split("\n") if row.strip()), "")[:120]
+    if fields:
         raise SourceError(
-            f"{path}: its first line is not a header of sacct -P: {text.split(chr(10), 1)[0][:120]!r}. "
-            "Remove -n (--noheader) and add -P from the command that wrote it, for example:\n"
-            f"  {COMMAND}"
+            f"{path}: no line has the {len(fields.split(','))} fields of --fields with a job's id in its "
+            f"place, whatever the delimiter. It begins: {first!r}"
         )
+    raise SourceError(
+        f"{path}: its first line is not a header of sacct -P: {first!r}. If it was written with -n "
+        "(--noheader), name its fields as they were given to sacct -o: --fields JobID,User,State,…\n"
+        f"Otherwise remove -n and add -P, for example:\n  {COMMAND}"
+    )
+
+
+def _checked_layout(path: Path, fields: str | None) -> Layout:
+    layout = _layout_of(path, head(path), fields)
+    _check_known(layout, fields)
     if missing := _missing(layout):
+        where = "--fields" if fields else "the header"
         raise SourceError(
-            f"{path}: the header lacks {', '.join(missing)}; it has {', '.join(layout.names)}. "
+            f"{path}: {where} lacks {', '.join(missing)}; it has {', '.join(layout.names)}. "
             f"A job needs an id, a state and a time of submission; ask for them, for example:\n"
             f"  {COMMAND}"
         )
     return layout
+
+
+def _check_known(layout: Layout, fields: str | None) -> None:
+    """A header may have the fields of a later Slurm; a person's list may have mistakes."""
+    unknown = [name for name in layout.names if fields and name.lower() not in FIELDS]
+    if unknown:
+        raise SourceError(
+            f"--fields: sacct has no field {unknown[0]!r}; write them as in sacct -o, for example:\n"
+            f"  --fields {COMMAND.split('-o ')[1]}"
+        )
 
 
 def _check_one_cluster(con: DuckDBPyConnection, path: Path, layout: Layout) -> None:

@@ -33,6 +33,10 @@ FREE_TEXT = {
 # What Slurm's commands write to the terminal, which `2>&1` puts among the records.
 MESSAGE = r"^(sacct|slurm[a-z_]*)(\[[0-9]+\])?(:| error:) "
 MOST_MESSAGES = 50
+# what sites pass to --delimiter
+DELIMITERS = ("|", ",", ";", "\t", "\x1f", "\x1e", "^", "~", "#", "@", "!", ":", "&", "%")
+ID = r"[0-9]+([_+.].*)?"
+LOOKED_AT = 100
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,23 @@ def parse(head: str) -> Layout | None:
             found = _parse_line(text.rstrip("\r"))
             return found and replace(found, line=number)
     return None
+
+
+def without_header(head: str, fields: str) -> Layout | None:
+    """The layout of text whose fields are given; the delimiter is the one that most lines fit."""
+    names = tuple(name.strip() for name in fields.split(","))
+    rows = [row.rstrip("\r") for row in head.split("\n") if row.strip()][:LOOKED_AT]
+    layouts = [Layout(names, each, end, line=0) for each in DELIMITERS for end in (False, True)]
+    fits = {layout: sum(_fits(layout, row) for row in rows) for layout in layouts}
+    best = max(layouts, key=lambda layout: fits[layout])
+    return best if fits[best] else None
+
+
+def _fits(layout: Layout, row: str) -> bool:
+    cells = row.split(layout.delimiter)
+    at = layout.position("jobid", "jobidraw") or 1
+    ends = not layout.trailing or cells[-1] == ""
+    return len(cells) == layout.width and ends and bool(re.fullmatch(ID, cells[at - 1]))
 
 
 def _parse_line(first: str) -> Layout | None:

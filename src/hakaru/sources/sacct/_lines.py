@@ -9,11 +9,8 @@ from __future__ import annotations
 from hakaru.engine.dialect import quote
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import first_reason
-from hakaru.sources.sacct._header import FIELDS, MESSAGE, Layout
+from hakaru.sources.sacct._header import DELIMITERS, FIELDS, ID, MESSAGE, Layout
 
-ID = r"[0-9]+([_+.].*)?"
-# what sites pass to --delimiter
-DELIMITERS = ("|", ",", ";", "\t", "\x1f", "\x1e", "^", "~", "#", "@", "!", ":", "&", "%")
 FEW_FIELDS = 5
 LONGEST_HEADER = 4096
 # Slurm cuts a job's name at 1,024 bytes; a submit line or a comment is longer.

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from hakaru.engine.dialect import quote
 from hakaru.sources._base import lines
-from hakaru.sources.sacct._header import Layout
+from hakaru.sources.sacct._header import ID, Layout
 from hakaru.sources.sacct._lines import (
-    ID,
     STRAY,
     left_out,
     longest,

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 @source("table", title="Any CSV or Parquet file, with a mapping (.csv, .csv.gz, .parquet)")
 class Table:
+    takes = ("mapping",)
+
     @staticmethod
     def recognises(path: Path, head: str) -> bool:
         """Only what maps itself: the canonical columns, in Parquet or as a CSV of nothing else."""
@@ -57,7 +59,8 @@ class Table:
             table, mapping = _map_itself(con, path)
         else:
             table, mapping = _map_by(con, path, Path(chosen))
-        zone = options.get("zone") or mapping.zone
+        own = mapping.zone if "zone" in mapping.facts else options.get("site_zone")
+        zone = options.get("zone") or own or mapping.zone
         return Records(
             sql=query(path, table, mapping, zone),
             facts={**facts, **mapping.facts},

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
-from zoneinfo import available_timezones
 
 from hakaru import settings
 from hakaru.errors import SettingsError
@@ -317,8 +316,10 @@ class _Checker:
     def cluster(self, raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         """The facts of `[cluster]`, and the zone; one of the two zones stands for both."""
         zone = self.section(raw, "time", ("zone", "start")).get("zone")
-        if zone is not None and zone not in available_timezones():
-            self.problems.append(f'[time] zone: expected e.g. "Asia/Tokyo", found {zone!r}')
+        try:
+            zone = None if zone is None else settings.check_zone(str(zone))
+        except SettingsError as error:
+            self.problems.append(f"[time] zone: {error}")
             zone = None
         facts = _plain(raw.get("cluster", {}))
         if not isinstance(facts, dict):
