@@ -1,13 +1,16 @@
-"""Killed writers, two writers at once, and readers in between: real processes on a log of AAIC's shape."""
+"""Killed writers, two writers at once, and readers in between: real processes on a log of AAIC's shape.
+
+A writer dies at a named point: before a commit, when its files are moved in but no commit names them, or
+right after it. Each point of every writer is tried once, so that a failure can be repeated.
+"""
 
 from __future__ import annotations
 
 import importlib
 import multiprocessing
 import os
-import random
 import shutil
-import time
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,13 @@ from hakaru.cli import main
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import connect, one_row, select_files
 from hakaru.lake import Lake
+from hakaru.lake._log import Log
 from hakaru.schema import JOBS, REJECTS
 from hakaru.settings import Engine
 from hakaru.sources import ingest
 
-NUM_KILLS = 25
-NUM_JOBS = 40_000
+NUM_JOBS = 2_000
+STEPS = ("before", "moved", "after")
 State = tuple[int, int, int, int]
 
 context = multiprocessing.get_context("forkserver")
@@ -66,28 +70,78 @@ def state_of(workspace: Path) -> State:
     return num, keys, digest, rejects
 
 
-def run_ingest(workspace: Path, log: Path, staged: Any = None) -> None:
-    def progress(done: int, total: int, read: int, rejected: int) -> None:
-        if staged is not None and done == total:
-            staged.set()
-
-    ingest(Lake.create(workspace), [log], "c", progress=progress)
+def run_ingest(workspace: Path, log: Path) -> None:
+    ingest(Lake.create(workspace), [log], "c")
 
 
 def run_compact(workspace: Path) -> None:
     Lake.open(workspace).compact(retain_hours=0)
 
 
-def kill_after(seconds: float, work: Callable[..., None], *arguments: Any, staged: Any) -> bool:
-    """Whether the process was still at work when it was killed."""
-    process = context.Process(target=work, args=arguments)
+def run_forget(workspace: Path) -> None:
+    Lake.open(workspace).forget("c")
+
+
+def commits_of(
+    monkeypatch: pytest.MonkeyPatch, work: Callable[..., None], *arguments: Any
+) -> list[str]:
+    """The tables that some work commits to, in their order."""
+    names: list[str] = []
+    commit = Log.commit
+
+    def noted(log: Log, *rest: Any, **options: Any) -> None:
+        names.append(log.table.name)
+        commit(log, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "commit", noted)
+        work(*arguments)
+    return names
+
+
+def stop_at(
+    table: str, step: str, stop: Callable[[], None], work: Callable[..., None], *arguments: Any
+) -> None:
+    """In a process of its own: work until the commit to a table, and stop there."""
+    commit, move_in = Log.commit, Log._move_in
+
+    def stopping(log: Log, *rest: Any, **options: Any) -> None:
+        if log.table.name == table and step == "before":
+            stop()
+        commit(log, *rest, **options)
+        if log.table.name == table and step == "after":
+            stop()
+
+    def moving(log: Log, *rest: Any) -> list[Any]:
+        actions = move_in(log, *rest)
+        if log.table.name == table and step == "moved":
+            stop()
+        return actions
+
+    Log.commit, Log._move_in = stopping, moving  # type: ignore[method-assign]
+    work(*arguments)
+
+
+def die() -> None:
+    os._exit(9)
+
+
+def die_at(table: str, step: str, work: Callable[..., None], *arguments: Any) -> None:
+    process = context.Process(target=stop_at, args=(table, step, die, work, *arguments))
     process.start()
-    if staged is not None:
-        staged.wait(60)
-    process.join(seconds)
-    process.kill()
     process.join()
-    return process.exitcode != 0
+    assert process.exitcode == 9, f"it never came to {step} the commit to {table}"
+
+
+class Halt:
+    """Says that the point is reached, and waits there to be killed."""
+
+    def __init__(self) -> None:
+        self.reached, self.never = context.Event(), context.Event()
+
+    def __call__(self) -> None:
+        self.reached.set()
+        self.never.wait()
 
 
 def check_status(workspace: Path) -> str:
@@ -104,10 +158,6 @@ def die_before_the_log(workspace: Path, log: Path) -> None:
     run_ingest(workspace, log)
 
 
-def run_forget(workspace: Path) -> None:
-    Lake.open(workspace).forget("c")
-
-
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Two logs of one name, so that their ids are the same: the second overlaps and changes the first."""
@@ -118,39 +168,76 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return old, write_log(folder / "new" / "log.csv", NUM_JOBS // 2, NUM_JOBS * 2, wait_s=61)
 
 
-def test_a_kill_at_any_moment_leaves_the_old_or_the_new_state(
-    tmp_path: Path, logs: tuple[Path, Path]
-) -> None:
-    old, new = logs
-    saved, work = tmp_path / "saved", tmp_path / "work"
-    run_ingest(saved, old)
-    before = state_of(saved)
-    shutil.copytree(saved, work)
-    begin = time.perf_counter()
-    run_ingest(work, new)
-    whole_s = time.perf_counter() - begin
-    after = state_of(work)
-    num_bad = sum(i % 1000 == 7 for i in range(NUM_JOBS * 2))
-    assert after[:2] == (NUM_JOBS * 2 - num_bad,) * 2
-    assert before != after
+INGEST = ["clusters", "rejects", "jobs", "ingests"]
 
-    seen, killed = [], 0
-    rng = random.Random(time.time_ns())
-    for i in range(NUM_KILLS):
-        shutil.rmtree(work)
-        shutil.copytree(saved, work)
-        # every other kill aims at the commits, which come after the reading
-        staged = context.Event() if i % 2 else None
-        moment = rng.uniform(0, whole_s * (0.4 if staged else 1))
-        killed += kill_after(moment, run_ingest, work, new, staged, staged=staged)
-        found = state_of(work)
-        assert found[:3] in (before[:3], after[:3]), f"half a commit after {moment:.3f} s"
-        check_status(work)
-        seen.append(found)
-        run_ingest(work, new)
-        assert state_of(work) == after, f"the rerun after {moment:.3f} s"
-    assert killed > NUM_KILLS // 3
-    assert before[:3] in [state[:3] for state in seen]
+
+@pytest.fixture(scope="module")
+def half(tmp_path_factory: pytest.TempPathFactory, logs: tuple[Path, Path]) -> Path:
+    """A workspace with the old log."""
+    workspace = tmp_path_factory.mktemp("half") / "workspace"
+    run_ingest(workspace, logs[0])
+    return workspace
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory, half: Path, logs: tuple[Path, Path]) -> Path:
+    """A workspace with both logs."""
+    workspace = tmp_path_factory.mktemp("full") / "workspace"
+    shutil.copytree(half, workspace)
+    run_ingest(workspace, logs[1])
+    return workspace
+
+
+def test_an_ingest_commits_jobs_after_their_faults_and_its_own_line_last(
+    tmp_path: Path, logs: tuple[Path, Path], full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert commits_of(monkeypatch, run_ingest, tmp_path / "w", logs[0]) == INGEST
+    num_bad = sum(i % 1000 == 7 for i in range(NUM_JOBS * 2))
+    num_twice = sum(i % 1000 == 7 for i in range(NUM_JOBS // 2, NUM_JOBS))
+    num_good = NUM_JOBS * 2 - num_bad
+    num, keys, _, rejects = state_of(full)
+    assert (num, keys, rejects) == (num_good, num_good, num_bad + num_twice)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("table", INGEST)
+def test_an_ingest_that_dies_at_a_commit_is_ended_by_a_rerun(
+    tmp_path: Path, logs: tuple[Path, Path], half: Path, full: Path, table: str, step: str
+) -> None:
+    work = shutil.copytree(half, tmp_path / "work")
+    if table == "clusters":  # facts are committed where they are new
+        work = tmp_path / "empty"
+        Lake.create(work)
+    before, log = state_of(work), logs[1] if table != "clusters" else logs[0]
+    after = state_of(full) if table != "clusters" else state_of(half)
+    die_at(table, step, run_ingest, work, log)
+    found = state_of(work)
+    done = INGEST[: INGEST.index(table) + (step == "after")]
+    assert found[:3] == (after if "jobs" in done else before)[:3]
+    assert found[3] == (after if "rejects" in done else before)[3]
+    check_status(work)
+    run_ingest(work, log)
+    assert state_of(work) == after
+    assert not list((work / "lake" / "_staging").iterdir())
+
+
+def test_a_kill_from_outside_leaves_the_old_state_and_no_lock(
+    tmp_path: Path, logs: tuple[Path, Path], half: Path, full: Path
+) -> None:
+    work = shutil.copytree(half, tmp_path / "work")
+    halt = Halt()
+    process = context.Process(
+        target=stop_at, args=("jobs", "moved", halt, run_ingest, work, logs[1])
+    )
+    process.start()
+    assert halt.reached.wait(60)
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert state_of(work)[:3] == state_of(half)[:3]
+    assert list((work / "lake" / "_staging").iterdir())
+    run_ingest(work, logs[1])
+    assert state_of(work) == state_of(full)
     assert not list((work / "lake" / "_staging").iterdir())
 
 
@@ -171,36 +258,65 @@ def test_jobs_whose_ingest_was_not_logged_are_shown(
     assert "interrupted" not in check_status(tmp_path / "w")
 
 
-def test_a_kill_while_forgetting_is_ended_by_a_rerun(
-    tmp_path: Path, logs: tuple[Path, Path]
+FORGET = ["jobs", "rejects", "clusters", "ingests"]
+
+
+def test_what_is_forgotten_in_which_order(
+    tmp_path: Path, full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saved, work = tmp_path / "saved", tmp_path / "work"
-    run_ingest(saved, logs[0])
-    rng = random.Random(time.time_ns())
-    for _ in range(8):
-        shutil.copytree(saved, work)
-        kill_after(rng.uniform(0, 0.3), run_forget, work, staged=None)
-        check_status(work)
-        if Lake.open(work).clusters():
-            run_forget(work)
-        assert state_of(work) == (0, 0, 0, 0)
-        assert all(table.num_rows == 0 for table in Lake.open(work).status())
-        shutil.rmtree(work)
+    work = shutil.copytree(full, tmp_path / "work")
+    assert commits_of(monkeypatch, run_forget, work) == FORGET
 
 
-def test_a_kill_while_compacting_loses_nothing(tmp_path: Path, logs: tuple[Path, Path]) -> None:
-    saved, work = tmp_path / "saved", tmp_path / "work"
-    for log in logs:
-        run_ingest(saved, log)
-    expected = state_of(saved)
-    rng = random.Random(time.time_ns())
-    for _ in range(8):
-        shutil.copytree(saved, work)
-        kill_after(rng.uniform(0, 0.8), run_compact, work, staged=None)
-        assert state_of(work) == expected
-        run_compact(work)
-        assert state_of(work) == expected
-        shutil.rmtree(work)
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("table", FORGET)
+def test_a_removal_that_dies_is_ended_by_a_rerun(
+    tmp_path: Path, full: Path, table: str, step: str
+) -> None:
+    work = shutil.copytree(full, tmp_path / "work")
+    die_at(table, step, run_forget, work)
+    check_status(work)
+    num_left = state_of(work)[0]
+    assert num_left == (state_of(full)[0] if (table, step) in JOBS_STAY else 0)
+    ended = (table, step) == ("ingests", "after")
+    assert Lake.open(work).clusters() == ([] if ended else ["c"])
+    if not ended:
+        run_forget(work)
+    assert all(status.num_rows == 0 for status in Lake.open(work).status())
+
+
+JOBS_STAY = [("jobs", "before"), ("jobs", "moved")]
+
+
+@pytest.fixture(scope="module")
+def loose(tmp_path_factory: pytest.TempPathFactory, full: Path) -> Path:
+    """A workspace with two files of jobs, the second of a later period."""
+    folder = tmp_path_factory.mktemp("loose")
+    workspace = shutil.copytree(full, folder / "workspace")
+    run_ingest(workspace, write_log(folder / "log.csv", NUM_JOBS * 3, NUM_JOBS * 4))
+    assert len(Lake.open(workspace).files(JOBS)) == 2
+    return workspace
+
+
+COMPACT = ["jobs", "clusters", "ingests", "rejects"]
+
+
+def test_what_is_compacted(tmp_path: Path, loose: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = shutil.copytree(loose, tmp_path / "work")
+    assert commits_of(monkeypatch, run_compact, work) == COMPACT
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("table", COMPACT)
+def test_a_compaction_that_dies_loses_nothing(
+    tmp_path: Path, loose: Path, table: str, step: str
+) -> None:
+    work = shutil.copytree(loose, tmp_path / "work")
+    die_at(table, step, run_compact, work)
+    assert state_of(work) == state_of(loose)
+    run_compact(work)
+    assert state_of(work) == state_of(loose)
+    assert len(Lake.open(work).files(JOBS)) == 1
 
 
 def test_two_ingests_at_once_give_what_one_after_the_other_gives(
@@ -209,7 +325,7 @@ def test_two_ingests_at_once_give_what_one_after_the_other_gives(
     for log in logs:
         run_ingest(tmp_path / "one", log)
     expected = state_of(tmp_path / "one")
-    for i in range(4):
+    for i in range(2):
         both = tmp_path / str(i)
         order = logs if i % 2 else logs[::-1]
         processes = [context.Process(target=run_ingest, args=(both, log)) for log in order]

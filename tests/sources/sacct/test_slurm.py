@@ -6,7 +6,7 @@ import re
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,14 +95,26 @@ def _work(texts: Texts) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    time.sleep(15)
+    _until(lambda: _is_half_way(slurm), seconds=120)
     texts.early.write_text(slurm.run(FORMS["recommended"].command))
     mix.wait(timeout=150)
     for name in PARTITIONS:
         slurm.run(f"scontrol update partitionname={name} state=down")
-    deadline = time.monotonic() + 60
-    while _busy(slurm) and time.monotonic() < deadline:
-        time.sleep(1)
+    _until(lambda: not _busy(slurm), seconds=120)
+
+
+def _until(is_so: Callable[[], bool], seconds: float) -> None:
+    """Ask again and again, since Slurm tells nobody; what was asked must come true."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"it did not come true within {seconds} s"
+        time.sleep(0.5)
+
+
+def _is_half_way(slurm: Slurm) -> bool:
+    """Whether many jobs are known, of which some have ended, some run and some wait."""
+    states = slurm.run("sacct -a -n -P -X -S 2024-01-01 -o State").split()
+    return len(states) > 80 and {"COMPLETED", "RUNNING", "PENDING"} <= set(states)
 
 
 def _write_forms(texts: Texts) -> None:
