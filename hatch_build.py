@@ -22,6 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = Path("src", "hakaru", "assets")
 FETCHED = "fetched.json"  # what the folder holds, so that an install without news asks nobody
+HASHES = "scripts.json"  # committed; the pages check the same before they run a script
 SKIP = "HAKARU_WITHOUT_SCRIPTS"
 TIME_LIMIT_S = 300
 
@@ -63,8 +64,17 @@ class ScriptsHook(BuildHookInterface):  # type: ignore[type-arg]
             fetched = json.loads((self._folder / FETCHED).read_text())
         except (OSError, ValueError):
             return False
-        there = all((self._folder / f"{name}.min.js").is_file() for name in self.config["scripts"])
-        return bool(there and fetched == self.config["scripts"])
+        same = all(self._is_known(name) for name in self.config["scripts"])
+        return bool(same and fetched == self.config["scripts"])
+
+    def _is_known(self, name: str) -> bool:
+        """Whether the script lies there and is the one that `scripts.json` holds the hash of."""
+        script = self._folder / f"{name}.min.js"
+        return script.is_file() and _hash(script) == self._hashes().get(name)
+
+    def _hashes(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads((self._folder / HASHES).read_text())
+        return found
 
     def _fetch_all(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -72,7 +82,10 @@ class ScriptsHook(BuildHookInterface):  # type: ignore[type-arg]
             with tempfile.TemporaryDirectory(prefix="hakaru-npm-") as folder:
                 packed = _pack(f"{script['package']}@{script['version']}", Path(folder))
                 _check(packed, script["integrity"])
-                _unpack(packed, script["file"], self._folder / f"{name}.min.js")
+                target = self._folder / f"{name}.min.js"
+                _unpack(packed, script["file"], target)
+            if not self._is_known(name):
+                raise Unfetched(f"{target}: its hash is {_hash(target)}, which is not in {HASHES}")
         (self._folder / FETCHED).write_text(json.dumps(self.config["scripts"], indent=2) + "\n")
 
 
@@ -108,6 +121,11 @@ def _check(packed: Path, integrity: str) -> None:
     found = base64.b64encode(hashlib.new(algorithm, packed.read_bytes()).digest()).decode()
     if found != expected:
         raise Unfetched(f"{packed.name}: its {algorithm} is {found}, expected {expected}")
+
+
+def _hash(script: Path) -> str:
+    digest = hashlib.sha256(script.read_bytes()).digest()
+    return "sha256-" + base64.b64encode(digest).decode()
 
 
 def _unpack(packed: Path, inside: str, target: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
+import subprocess
 import tarfile
 import tomllib
 from pathlib import Path
@@ -50,6 +52,55 @@ def test_a_script_that_the_build_left_out(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(assets, "FOLDER", tmp_path)
     with pytest.raises(HakaruError, match=r"without the scripts .* pip install"):
         script("echarts")
+
+
+def test_a_script_that_was_changed_is_not_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever can write to the folder of the package shall not run scripts in the pages unnoticed."""
+    (tmp_path / "echarts.min.js").write_text(script("echarts") + "\nfetch('//evil')")
+    (tmp_path / "htmx.min.js").write_bytes(script_path("htmx").read_bytes())
+    monkeypatch.setattr(assets, "FOLDER", tmp_path)
+    with pytest.raises(HakaruError, match=r"echarts.min.js was changed .* expected sha256-tmslrr"):
+        script("echarts")
+    assert script("htmx")
+
+
+@pytest.mark.parametrize("name", assets.SCRIPTS)
+def test_the_hashes_are_those_of_the_files(name: str) -> None:
+    """By another tool, openssl."""
+    command = ["openssl", "dgst", "-sha256", "-binary", str(script_path(name))]
+    digest = subprocess.run(command, capture_output=True, check=True).stdout
+    assert f"sha256-{base64.b64encode(digest).decode()}" == assets.HASHES[name]
+
+
+def test_the_build_hashes_what_lies_there(hook: ModuleType, tmp_path: Path) -> None:
+    """That a list says it was fetched is not enough: a changed script is fetched anew."""
+    folder = tmp_path / "src" / "hakaru" / "assets"
+    folder.mkdir(parents=True)
+    (folder / "fetched.json").write_text(json.dumps(SCRIPTS))
+    (folder / "scripts.json").write_text(json.dumps(assets.HASHES))
+    for name in assets.SCRIPTS:
+        (folder / f"{name}.min.js").write_bytes(script_path(name).read_bytes())
+    made = hook.ScriptsHook(str(tmp_path), {"scripts": SCRIPTS}, None, None, "", "wheel", App([]))
+    assert made._is_complete()
+    with open(folder / "htmx.min.js", "a") as file:
+        file.write(" ")
+    assert not made._is_complete()
+
+
+def test_a_fetched_script_without_a_known_hash_is_refused(
+    hook: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "src" / "hakaru" / "assets"
+    folder.mkdir(parents=True)
+    (folder / "scripts.json").write_text(json.dumps(assets.HASHES))
+    monkeypatch.setattr(hook, "_pack", lambda package, folder: folder / "x.tgz")
+    monkeypatch.setattr(hook, "_check", lambda packed, integrity: None)
+    monkeypatch.setattr(hook, "_unpack", lambda packed, inside, target: target.write_text("evil"))
+    made = hook.ScriptsHook(str(tmp_path), {"scripts": SCRIPTS}, None, None, "", "wheel", App([]))
+    with pytest.raises(hook.Unfetched, match=r"which is not in scripts\.json"):
+        made._fetch_all()
 
 
 def test_a_script_that_is_not_the_pinned_one_is_refused(hook: ModuleType, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from hakaru.cli import main
 from hakaru.errors import HakaruError
 from hakaru.figures import Figure, _chromium, draw, save
 from hakaru.figures._chromium import _run, find_chromium
-from hakaru.figures._page import WIDTH, embedded, height_of
+from hakaru.figures._page import WIDTH, Renderer, embedded, height_of, to_html
+from hakaru.figures.theme import LIGHT
 from hakaru.lake import Lake
 from tests.conftest import job
 from tests.figures._draw import drawn, run
@@ -109,9 +111,38 @@ def figure(sample: Session) -> Figure:
 def test_html_needs_no_network(figure: Figure, tmp_path: Path) -> None:
     save(figure, tmp_path / "f.html")
     page = (tmp_path / "f.html").read_text()
-    assert not re.search(r'(src|href)\s*=\s*"', page.replace(script("echarts"), ""))
+    assert not re.search(r'(src|href)\s*=\s*"', page.replace(script("echarts").strip(), ""))
     assert all(note in page for note in figure.notes)
     assert figure.question in page
+
+
+@pytest.mark.parametrize("renderer", ["canvas", "svg"])
+def test_the_policy_lets_only_the_pages_own_scripts_run(
+    figure: Figure, tmp_path: Path, renderer: Renderer
+) -> None:
+    """A script that somebody got into the page is not run; the chart is drawn, with the page's style."""
+    page = to_html(figure, LIGHT, renderer)
+    policy = re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)
+    assert policy and "default-src 'none'" in policy[1] and "unsafe" not in policy[1]
+    assert page.index(policy[0]) < page.index("<title>")
+    planted = "<script>document.title = 'owned'</script><img src=x onerror='document.title=1'>"
+    dom = _run(page.removesuffix("</body></html>\n") + planted, ["--dump-dom"], tmp_path)
+    assert f"<title>{figure.title}</title>" in dom
+    assert re.search(rf'<{renderer}[^>]* height="{figure.height}"', dom)
+
+
+def test_names_with_control_characters_make_well_formed_svg(
+    lake_of: Callable[..., Lake], tmp_path: Path
+) -> None:
+    bad = "a\x01\x1b[31m\x0b&<\ufffe"
+    figure = drawn(lake_of([job(i, queue=bad, user=bad) for i in range(3)]), "queues")
+    figure = replace(figure, title=f"T{bad}", notes=(*figure.notes, f"N{bad}"))
+    save(figure, tmp_path / "f.svg")
+    image = ET.fromstring((tmp_path / "f.svg").read_text())
+    words = {"".join(each.itertext()) for each in image.iter("{http://www.w3.org/2000/svg}text")}
+    shown = "a\ufffd\ufffd[31m\ufffd&<\ufffd"
+    assert {f"T{shown}", f"N{shown}"} <= words
+    assert any(shown in each for each in words - {f"T{shown}", f"N{shown}"})
 
 
 def test_png(figure: Figure, tmp_path: Path) -> None:

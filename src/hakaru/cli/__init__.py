@@ -13,6 +13,7 @@ from hakaru.cli._options import QUOTE_IT
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
 from hakaru.safety.files import NOBODY_ELSE, masked
+from hakaru.safety.text import plain, plain_output
 
 EPILOG = "Begin with `hakaru demo`, or ask your own log: `hakaru show walltime --from my.swf.gz`."
 
@@ -39,12 +40,16 @@ class Verbs(click.Group):
             ctx.fail(f"there is no command {args[0]!r}; {hint(args[0], self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        with plain_output():  # names of jobs, users and files are others' choice
+            return super().main(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with masked(NOBODY_ELSE):  # reports, exports and lakes name people
                 return super().invoke(ctx)
         except HakaruError as error:
-            click.echo(f"error: {error}", err=True)
+            click.echo(f"error: {plain(str(error))}", err=True)
             ctx.exit(1)
         except click.UsageError as error:
             raise _explained(error) from None

@@ -7,15 +7,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hakaru.safety.text import bare
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hakaru.lake import Lake
     from hakaru.sources import Summary
+
+
+def bar_console() -> Console:
+    """Where a bar moves the cursor; nothing that others chose is written there as it is."""
+    from rich.console import Console
+
+    return Console(file=bare(sys.stderr))
 
 
 def ingest_with_progress(
     lake: Lake, paths: Sequence[Path], cluster: str, **options: Any
 ) -> Summary:
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
     from hakaru.settings import load
@@ -31,7 +41,7 @@ def ingest_with_progress(
         TextColumn("{task.fields[rows]:,} rows, {task.fields[bad]:,} rejected"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=bar_console(), transient=True) as bar:
         task = bar.add_task(cluster, total=None, rows=0, bad=0)
 
         def tell(done: int, total: int, rows: int, bad: int) -> None:

@@ -15,6 +15,7 @@ import click
 from hakaru.cli._output import without_nan, write_text, writing
 from hakaru.cli._table import UNLIMITED, Column, Line, emit, page_width, table_lines, wrapped
 from hakaru.errors import HakaruError
+from hakaru.safety.text import one_line, spreadsheet_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +126,7 @@ def cell(name: str, value: Any) -> str:
         if name.startswith("share") or name.endswith("_share"):
             return f"{value:.2%}"
         return f"{value:,.3f}"
-    return str(value)
+    return one_line(str(value))
 
 
 def to_csv(result: Result) -> str:
@@ -134,7 +135,7 @@ def to_csv(result: Result) -> str:
     import pyarrow.csv as csv
 
     buffer = io.BytesIO()
-    csv.write_csv(result.table, buffer)
+    csv.write_csv(spreadsheet_table(result.table), buffer)
     return buffer.getvalue().decode("utf-8")
 
 

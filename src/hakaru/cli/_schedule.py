@@ -13,6 +13,7 @@ from hakaru.cli._output import without_nan, writing
 from hakaru.cli._render import as_columns
 from hakaru.cli._table import Column, Line, table_lines, wrapped
 from hakaru.errors import HakaruError
+from hakaru.safety.text import spreadsheet_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -243,7 +244,9 @@ def _write_csv(rows: pa.Table, output: Path) -> None:
 
     with open(output, "wb") as file:
         file.write((",".join(rows.column_names) + "\n").encode())
-        csv.write_csv(_as_text(rows), file, csv.WriteOptions(include_header=False))
+        csv.write_csv(
+            spreadsheet_table(_as_text(rows)), file, csv.WriteOptions(include_header=False)
+        )
 
 
 def _to_json(told: Told, rows: pa.Table) -> str:

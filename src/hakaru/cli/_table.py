@@ -13,6 +13,8 @@ from typing import Literal
 
 import click
 
+from hakaru.safety.text import plain
+
 Style = Literal["", "bold", "dim"]
 Line = tuple[str, Style]
 UNLIMITED = 1_000_000
@@ -62,7 +64,7 @@ def emit(lines: Iterable[Line]) -> None:
     """Print lines with their style, which a pipe and NO_COLOR do without."""
     color = False if os.environ.get("NO_COLOR") else None
     for text, style in lines:
-        click.secho(text.rstrip(), bold=style == "bold", dim=style == "dim", color=color)
+        click.secho(plain(text.rstrip()), bold=style == "bold", dim=style == "dim", color=color)
 
 
 def table_lines(columns: Sequence[Column], num_keys: int, width: int) -> Iterator[Line]:

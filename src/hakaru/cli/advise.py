@@ -17,6 +17,7 @@ import click
 
 from hakaru.cli._options import Data, open_lake
 from hakaru.cli._output import without_nan, writing
+from hakaru.cli._progress import bar_console
 from hakaru.cli._selection import check_clusters, make_selection
 from hakaru.cli._simulator import (
     MachineOptions,
@@ -323,7 +324,6 @@ def _progress(
     num_trials: int, objective: Objective
 ) -> Iterator[Callable[[int, int, float], None] | None]:
     """A bar of trials with the best so far, on a terminal only."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from hakaru.sim.advise.words import value_text
@@ -335,7 +335,7 @@ def _progress(
     columns: Sequence[Any] = (
         TextColumn("trials"), BarColumn(), MofNCompleteColumn(), best, TimeElapsedColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=bar_console(), transient=True) as bar:
         task = bar.add_task("trials", total=num_trials, best="")
 
         def tell(done: int, total: int, value: float) -> None:

@@ -18,6 +18,7 @@ from hakaru.cli._options import (
     output_options,
 )
 from hakaru.cli._output import choose_format
+from hakaru.cli._progress import bar_console
 from hakaru.cli._selection import (
     check_clusters,
     complete_clusters,
@@ -118,11 +119,10 @@ def command(
 
 def _working(names: list[str]) -> AbstractContextManager[Any]:
     """A sign of life on a terminal: millions of jobs take a while."""
-    from rich.console import Console
 
     if not sys.stderr.isatty():
         return nullcontext()
-    return Console(stderr=True).status(f"computing {', '.join(names)}")
+    return bar_console().status(f"computing {', '.join(names)}")
 
 
 def _published(text: str) -> list[str] | None:

@@ -12,6 +12,7 @@ import click
 
 from hakaru.cli._options import cluster_name, create_lake, workspace_option
 from hakaru.errors import HakaruError
+from hakaru.safety.text import one_line
 
 if TYPE_CHECKING:
     from hakaru.sources import Summary
@@ -108,9 +109,9 @@ def print_summary(summary: Summary, workspace: Path) -> None:
         f"repeated {upsert.num_repeated:,}, {conflicts}rejected {summary.num_rejected:,}"
     )
     for reason, count in summary.rejected_by_reason.items():
-        click.echo(f"    {count:,} × {reason}")
+        click.echo(f"    {count:,} × {one_line(reason)}")
     for file, line, reason in summary.first_rejects:
-        click.echo(f"    {file}, line {line}: {reason}")
+        click.echo(one_line(f"    {file}, line {line}: {reason}"))
     if summary.since and summary.until:
         gpus = f", up to {summary.num_gpus:,} GPUs a job" if summary.num_gpus else ""
         click.echo(

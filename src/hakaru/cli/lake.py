@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hakaru.cli._options import workspace_option
+from hakaru.safety.text import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -35,9 +36,9 @@ def status(workspace: Path) -> None:
     rows = _clusters(lake)
     console.print(_cluster_table(lake, rows))
     for line in _notes_on_users(lake, rows):
-        console.print(line, highlight=False)
+        click.echo(one_line(line))
     for line in _rejects(lake):
-        console.print(line, highlight=False)
+        click.echo(one_line(line))
 
 
 @command.command(epilog="Example: hakaru lake compact --retain-hours 24")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hakaru.cli._options import Data, data_options, engine_option, lang_option, open_lake
+from hakaru.cli._progress import bar_console
 from hakaru.cli._selection import (
     check_clusters,
     cluster_option,
@@ -108,8 +109,7 @@ def _check_ending(output: Path) -> None:
 
 def _working() -> AbstractContextManager[Any]:
     """A sign of life on a terminal: millions of jobs take a while."""
-    from rich.console import Console
 
     if not sys.stderr.isatty():
         return nullcontext()
-    return Console(stderr=True).status("running every analysis")
+    return bar_console().status("running every analysis")

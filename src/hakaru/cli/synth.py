@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hakaru.cli._options import create_lake, workspace_option
+from hakaru.cli._progress import bar_console
 
 if TYPE_CHECKING:
     from hakaru.lake import Lake
@@ -59,7 +60,6 @@ def command(
 
 def generate_with_progress(lake: Lake, spec: Synth) -> Generated:
     """Generate with a bar of rows, on a terminal only."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from hakaru.sources.synth import generate
@@ -72,7 +72,7 @@ def generate_with_progress(lake: Lake, spec: Synth) -> Generated:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=bar_console(), transient=True) as bar:
         task = bar.add_task(spec.cluster, total=None)
 
         def tell(done: int, total: int) -> None:

@@ -13,6 +13,7 @@ import click
 
 from hakaru.cli._options import Data, data_options, open_lake
 from hakaru.cli._output import writing
+from hakaru.cli._progress import bar_console
 from hakaru.cli._selection import (
     check_clusters,
     cluster_option,
@@ -22,6 +23,7 @@ from hakaru.cli._selection import (
 from hakaru.cli._simulator import load_kernel, one_cluster, site_of, workload_of
 from hakaru.cli._table import emit, page_width
 from hakaru.errors import HakaruError
+from hakaru.safety.text import one_line
 
 if TYPE_CHECKING:
     from hakaru.analyses import Session
@@ -166,7 +168,7 @@ def _progress(total: int) -> Iterator[Callable[[int, int, str], None]]:
     if not sys.stderr.isatty():
         yield lambda done, of, name: click.echo(f"{done} of {of} played: {name}", err=True)
         return
-    from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -176,9 +178,11 @@ def _progress(total: int) -> Iterator[Callable[[int, int, str], None]]:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=bar_console(), transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda done, of, name: bar.update(task, completed=done, description=name)
+        yield lambda done, of, name: bar.update(
+            task, completed=done, description=escape(one_line(name))
+        )
 
 
 def _tell(outcome: Outcome, output: Path | None, cluster: str) -> None:

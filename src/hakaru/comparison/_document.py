@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hakaru.comparison._citations import Notes
 from hakaru.comparison._contrast import contrasts
 from hakaru.comparison._texts import cells_of, column_names, jobs_counted, label_of, sentences
+from hakaru.safety.text import spreadsheet_cell
 
 if TYPE_CHECKING:
     from hakaru.comparison._compare import Comparison, Line
@@ -47,17 +48,21 @@ def to_csv(comparison: Comparison) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
+
+    def write(row: dict[str, Any]) -> None:
+        writer.writerow(
+            {k: spreadsheet_cell(v) if isinstance(v, str) else v for k, v in row.items()}
+        )
+
     for line in comparison.lines:
         metric = line.metric
         head = {"metric": metric.id, "label": metric.label, "unit": metric.unit}
         for name, cell in line.cells.items():
             kind = "synthetic" if name in comparison.synthetic else "computed"
             values = {"value": cell.value, "low": cell.low, "high": cell.high, "note": cell.reason}
-            writer.writerow(
-                head | {"counting": line.counting, "cluster": name, "kind": kind} | values
-            )
+            write(head | {"counting": line.counting, "cluster": name, "kind": kind} | values)
         for figure in line.published.values():
-            writer.writerow(head | {"kind": "published"} | _csv_figure(figure))
+            write(head | {"kind": "published"} | _csv_figure(figure))
     return text.getvalue()
 
 

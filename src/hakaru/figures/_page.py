@@ -8,6 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Literal
 
 from hakaru.figures.theme import FONT, Theme
+from hakaru.safety.policy import policy_of
+from hakaru.safety.text import xml_text
 
 if TYPE_CHECKING:
     from hakaru.figures._base import Figure
@@ -28,19 +30,23 @@ def to_html(figure: Figure, theme: Theme, renderer: Renderer = "canvas") -> str:
     from hakaru.assets import script
 
     notes = "".join(f"<li>{escape(note)}</li>" for note in figure.notes)
-    return f"""<!doctype html>
-<html lang="{figure.lang}"><head><meta charset="utf-8"><title>{escape(figure.title)}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>{_css(figure, theme)}</style></head>
-<body><main><h1>{escape(figure.title)}</h1><p>{escape(figure.question)}</p>
-<div id="chart"></div><ul>{notes}</ul></main>
-<script>{script("echarts")}</script>
-<script type="application/json" id="option">{embedded(figure.option)}</script>
-<script>
+    style, echarts = _css(figure, theme), script("echarts").strip()
+    drawing = f"""
 const chart = echarts.init(document.getElementById("chart"), null, {{renderer: "{renderer}"}});
 chart.setOption(JSON.parse(document.getElementById("option").textContent));
 addEventListener("resize", () => chart.resize());
-</script></body></html>
+"""
+    return f"""<!doctype html>
+<html lang="{figure.lang}"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy_of([style], [echarts, drawing])}">
+<title>{escape(figure.title)}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>{style}</style></head>
+<body><main><h1>{escape(figure.title)}</h1><p>{escape(figure.question)}</p>
+<div id="chart"></div><ul>{notes}</ul></main>
+<script>{echarts}</script>
+<script type="application/json" id="option">{embedded(figure.option)}</script>
+<script>{drawing}</script></body></html>
 """
 
 
@@ -70,7 +76,7 @@ def framed_svg(figure: Figure, theme: Theme, chart: str) -> str:
         f"{escape(note)}</text>"
         for at, note in enumerate(figure.notes)
     )
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"
+    return xml_text(f"""<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"
  viewBox="0 0 {WIDTH} {height}" font-family="{escape(FONT)}">
 <rect width="100%" height="100%" fill="{theme.background}"/>
 <text x="{MARGIN}" y="{MARGIN + 24}" font-size="22" font-weight="600" fill="{theme.text}">{
@@ -81,7 +87,7 @@ def framed_svg(figure: Figure, theme: Theme, chart: str) -> str:
     }</text>
 <g transform="translate({MARGIN} {top})">{chart}</g>
 {notes}</svg>
-"""
+""")
 
 
 def still(figure: Figure) -> Figure:

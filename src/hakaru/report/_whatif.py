@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.assets import script
 from hakaru.figures import figures_of_runs
-from hakaru.report._page import _environment, _file, _policy
+from hakaru.report._page import _environment, _file
+from hakaru.safety.policy import policy_of
 from hakaru.sim.whatif.table import heading, interval_text, rows
 from hakaru.sim.whatif.words import duration, whose
 
@@ -42,7 +43,7 @@ def whatif_to_html(outcome: Outcome, cluster: str) -> str:
             style=style,
             echarts=echarts,
             figures_script=chart,
-            policy=_policy(style, [echarts, chart]),
+            policy=policy_of([style], [echarts, chart]),
         )
     )
 

@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
+from hakaru.safety.text import spreadsheet_table
 from hakaru.web.problems import MEDIA_TYPE, Problem
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _csv(table: pa.Table) -> bytes:
     import pyarrow.csv
 
     sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(_flat(table), sink)
+    pyarrow.csv.write_csv(spreadsheet_table(_flat(table)), sink)
     return bytes(sink.getvalue())
 
 

@@ -50,7 +50,9 @@
     drawn.dispose();
     const whole = `<svg xmlns="http://www.w3.org/2000/svg" width="${page.width}" height="${page.height}" viewBox="0 0 ${page.width} ${page.height}">`
       + `<rect width="100%" height="100%" fill="${drawing.option.backgroundColor}"/>${texts.join("")}${inner}</svg>`;
-    give(new Blob([whole], { type: "image/svg+xml" }), name);
+    // XML has no place for most control characters, which a name may hold
+    const wellFormed = whole.replace(/[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/gu, "\ufffd");
+    give(new Blob([wellFormed], { type: "image/svg+xml" }), name);
   }
 
   // A figure that leaves its page takes along what it is of: title, cluster and filters above, the notes below.
