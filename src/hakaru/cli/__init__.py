@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -41,7 +43,10 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        with plain_output():  # names of jobs, users and files are others' choice
+        completes = (
+            "_HAKARU_COMPLETE" in os.environ
+        )  # bytes for a shell, of names that were checked
+        with nullcontext() if completes else plain_output():
             return super().main(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
