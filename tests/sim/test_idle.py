@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -21,6 +23,7 @@ from hakaru.sim.idle import IdleRule, end_idle, parse_rule, with_idleness
 from hakaru.sim.site import Site, jobs_of
 from hakaru.web.app import create_app
 from tests.conftest import job, put, put_jobs
+from tests.sim._jobs import workload
 from tests.web._site import running
 from tests.web.what_if._runs import API, ended
 
@@ -364,3 +367,18 @@ def test_it_agrees_with_an_obvious_peer(lake: Lake, seed: int) -> None:
     got = [end for end, _ in found(lake, rule)]
     assert got == [slowly(one, rows, rule) for one in jobs]
     assert any(got) and not all(got)
+
+
+def test_a_job_that_is_over_when_it_would_be_ended_does_not_end_early() -> None:
+    """Two hours idle at the end of three, before it, and never; of the last nothing is known."""
+    rule = IdleRule(2)
+    jobs = workload(*[(0, 10_800, 2)] * 4)
+    ends = pa.array([10_800.0, 7_200.0, None, None])
+    known = pa.array([2, 1, 2, None], pa.int64())
+    table = jobs.table.append_column(rule.column, ends).append_column(f"{rule.column} known", known)
+    got, note = end_idle(replace(jobs, table=table), rule)
+    assert got.run.tolist() == [10_800, 7_200, 10_800, 10_800]
+    assert note.endswith(
+        "idle time is known for 2 of 3 jobs of that length, in part for 1 more; 1 of them ends early, which "
+        "frees 2.0 GPU-hours"
+    )

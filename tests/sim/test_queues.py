@@ -13,8 +13,9 @@ from hakaru.cli import main
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
 from hakaru.sim.notation import parse_limit
-from hakaru.sim.queues import QueueRule, parse_walltime, write_walltime
+from hakaru.sim.queues import QueueRule, limit_queue, parse_walltime, write_walltime
 from tests.conftest import job, put_jobs
+from tests.sim._jobs import workload
 
 HOUR = 3600.0
 
@@ -127,3 +128,14 @@ def test_a_walltime_that_cannot_be_read(text: str) -> None:
 def test_a_limit_on_walltimes_says_which_option_it_is() -> None:
     with pytest.raises(HakaruError, match="said with --walltime QUEUE=HOURS"):
         parse_limit("queue=long:walltime=6")
+
+
+def test_what_asks_for_as_much_as_a_queue_allows_stays():
+    """An hour and a second is cut to an hour; an hour is neither cut nor refused."""
+    jobs = workload((0, 3600, 1), (0, 3601, 1), (0, 60, 1, {"requested_s": 3601.0}))
+    got, note = limit_queue(jobs, "normal", QueueRule(1))
+    assert (got.request.tolist(), got.run.tolist()) == ([3600] * 3, [3600, 3600, 60])
+    assert note == "queue normal: 2 requests are cut to 1 h, 1 jobs end there"
+    refused, _ = limit_queue(jobs, "normal", QueueRule(1, over="refuse"))
+    assert refused.table["job_id"].to_pylist() == ["0"]
+    assert refused.left_out == {"above the limits of queue normal": 2}

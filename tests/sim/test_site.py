@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from hakaru.web.app import create_app
 from tests.conftest import job, put_jobs, utc
 from tests.sim._jobs import table
 from tests.web._site import running
+from tests.web.what_if._runs import API, ended
 
 SCENARIO = 'months = "all"\n[[variant]]\nname = "in order"\npolicy = "fcfs"\n'
 
@@ -70,15 +70,9 @@ def whatif(lake: Lake, folder: Path) -> float:
 def in_the_web(lake: Lake, cluster: str) -> float:
     with running(create_app(lake)) as server, server.client() as client:
         wanted = {"cluster": cluster, "scenario": SCENARIO}
-        id = client.post("/api/v1/what-if", json=wanted).json()["id"]
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            found = client.get(f"/api/v1/what-if/{id}").json()
-            if found["state"] not in ("queued", "running"):
-                assert found["state"] == "done", found
-                return float(found["outcome"]["baseline"]["metrics"]["mean_wait_s"])
-            time.sleep(0.1)
-    raise AssertionError("the run does not end")
+        found = ended(client, client.post(API, json=wanted).json()["id"])
+    assert found["state"] == "done", found
+    return float(found["outcome"]["baseline"]["metrics"]["mean_wait_s"])
 
 
 @pytest.mark.parametrize("name", ["kth", "c"])
@@ -203,3 +197,17 @@ def test_jobs_that_are_larger_than_a_node_are_counted() -> None:
     assert site.machine(MachineSpec(size=3), jobs).notes[0].startswith("1 job asks for more GPUs")
     assert site.machine(MachineSpec(size=4), jobs).notes == ()
     assert site.machine(MachineSpec(processors=8), jobs).notes == ()
+
+
+def test_a_pool_that_grows_is_played_on_nodes() -> None:
+    """A pool has one size; where hakaru.toml knows another from a moment on, nodes come and go."""
+    later = datetime.fromtimestamp(5000, UTC)
+    cluster = Cluster(cpus_per_node=2, nodes=(Capacity(1), Capacity(3, later)))
+    grows = Site("s", cluster, "cpu", is_swf=True, processors=9)
+    machine = grows.machine().machine
+    assert not machine.is_flat
+    assert (machine.num_nodes, len(machine.closed)) == (3, 2)
+    assert [(each.time, each.node, each.kind) for each in machine.changes] == [
+        (5000, 1, "up"),
+        (5000, 2, "up"),
+    ]
