@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 65536
 BLOCK_BYTES = 1 << 20
+RELATIVE = "relative_dates"  # the fact that a log's dates count from no known day
 SOURCES: Registry[Source] = Registry("source")
 
 

@@ -22,7 +22,7 @@ from hakaru.engine.where import parse_moment
 from hakaru.errors import SourceError
 from hakaru.formats.metadata import FACTS
 from hakaru.settings import is_zone
-from hakaru.sources._base import Records, first_reason, head, lines, source
+from hakaru.sources._base import RELATIVE, Records, first_reason, head, lines, source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -57,7 +57,6 @@ LARGEST = 1e10
 # No log is of before 1973: what begins then counts from a day that nobody knows.
 FIRST_DATE_S = 1e8
 
-RELATIVE = "relative_dates"
 HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
 FACTS_NOTE = f"{FACTS} "
 KNOWN_KEYS = {"unixstarttime", "maxprocs", "maxnodes", "maxjobs", "maxrecords", "timezonestring"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hakaru.errors import SourceError
 from hakaru.sources.table import guess
 from tests.conftest import utc
 from tests.sources.table._site import DATA, Site, picked
@@ -105,6 +106,27 @@ def test_relative_times_count_from_the_start_that_is_given(site: Site) -> None:
         (utc("2018-03-31T15:00:30"),),
         (utc("2018-04-01T15:00:00"),),
     ]
+
+
+def test_a_start_can_be_given_with_the_ingest(site: Site) -> None:
+    path = FOLDER / "relative.csv"
+    site.read(path, guess(path), start="2018-04-01", zone="Asia/Tokyo")
+    assert site.jobs()[2]["submitted_at"] == utc("2018-04-01T15:00:00")
+
+
+def test_relative_dates_are_known_to_be(site: Site) -> None:
+    path = FOLDER / "relative.csv"
+    summary = site.read(path, guess(path))
+    assert any("relative and count from 1970-01-01" in text for text in summary.warnings)
+    assert site.lake.facts()["c"]["relative_dates"] is True
+    dated = site.read(path, guess(path).replace('start = "1970', 'start = "2018'))
+    assert not any("count from 1970" in text for text in dated.warnings)
+
+
+def test_a_start_is_refused_where_times_are_dates(site: Site) -> None:
+    path = FOLDER / "milliseconds.csv"
+    with pytest.raises(SourceError, match="--start is for relative times"):
+        site.read(path, guess(path), start="2018-04-01")
 
 
 def test_microseconds_of_a_trace(site: Site) -> None:

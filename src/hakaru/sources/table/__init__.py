@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
 from hakaru.formats.metadata import FACTS, SYNTHETIC
 from hakaru.schema import JOBS
-from hakaru.sources._base import Records, first_reason, source, stem
+from hakaru.sources._base import RELATIVE, Records, first_reason, source, stem
 from hakaru.sources.table._cells import Raw, Value, value
 from hakaru.sources.table._mapping import (
     Cell,
@@ -32,9 +33,12 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+UNKNOWN_START = "1970-01-01 00:00:00"  # what the guess proposes for times that begin at 0
+
+
 @source("table", title="Any CSV or Parquet file, with a mapping (.csv, .csv.gz, .parquet)")
 class Table:
-    takes = ("mapping",)
+    takes = ("mapping", "start")
 
     @staticmethod
     def recognises(path: Path, head: str) -> bool:
@@ -61,11 +65,32 @@ class Table:
             table, mapping = _map_by(con, path, Path(chosen))
         own = mapping.zone if "zone" in mapping.facts else options.get("site_zone")
         zone = options.get("zone") or own or mapping.zone
+        mapping = _begun(path, mapping, options.get("start"))
+        is_relative = mapping.start == UNKNOWN_START
         return Records(
             sql=query(path, table, mapping, zone),
-            facts={**facts, **mapping.facts},
+            facts={**facts, **mapping.facts, **({RELATIVE: True} if is_relative else {})},
             synthetic=synthetic,
+            warnings=(_RELATIVE_WARNING,) if is_relative else (),
         )
+
+
+_RELATIVE_WARNING = (
+    "the times are relative and count from 1970-01-01. Waits and run times hold; set the log's first day "
+    "with --start 2014-03-01, or with [time] start in the mapping"
+)
+
+
+def _begun(path: Path, mapping: TableMapping, start: str | None) -> TableMapping:
+    """With the start that --start sets; only relative times have one."""
+    if start is None:
+        return mapping
+    if mapping.start is None:
+        raise SourceError(
+            f"{path}: --start is for relative times, and the mapping does not say that it has any. "
+            f'If it has, add to the mapping:\n[time]\nstart = "{start}"'
+        )
+    return mapping.begun(datetime.fromisoformat(start).isoformat(" "))
 
 
 def guess(path: Path) -> str:

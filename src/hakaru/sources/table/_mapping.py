@@ -96,6 +96,13 @@ class TableMapping:
     zone: str = "UTC"
     facts: Mapping[str, Any] = field(default_factory=dict)
     identity: bool = False
+    start: str | None = None
+
+    def begun(self, start: str | None) -> TableMapping:
+        """With numbers in times that count from `start`."""
+        numbers = {n: c for n, c in self.cells.items() if c.kind == "time" and c.unit}
+        moved = {name: replace(cell, start=start) for name, cell in numbers.items()}
+        return replace(self, cells={**self.cells, **moved}, start=start)
 
 
 def kind_of(name: str) -> Kind:
@@ -165,7 +172,6 @@ def parse(
     elif "states" in raw:
         problems.append('[states]: no column holds the state; add state = "…" under [columns]')
     start, (facts, zone) = check.start(raw), check.cluster(raw)
-    cells = {n: replace(cell, start=start) if cell.unit else cell for n, cell in cells.items()}
     check.required(cells)
     if problems:
         listed = "\n".join(f"  {problem}" for problem in problems)
@@ -173,7 +179,7 @@ def parse(
             f"{where} has {len(problems)} problem(s):\n{listed}\n"
             "docs/table-mapping.md explains the mapping; --guess proposes one."
         )
-    return TableMapping(cells, zone, facts)
+    return TableMapping(cells, zone, facts).begun(start)
 
 
 class _Checker:
