@@ -305,6 +305,13 @@ def test_a_number_that_is_unknown_is_not_told() -> None:
     assert told("over-request", infinite) is None
 
 
+def test_a_result_that_rests_on_no_job_is_not_told() -> None:
+    table = sizes(50, 50, 20.0, 180.0)
+    used, unused = (result("parallelism", table, {"that ran": num}) for num in (99, 100))
+    assert [each.id for each in find({("parallelism", "jobs"): used})][:1] == ["single-pe"]
+    assert find({("parallelism", "jobs"): unused}) == []
+
+
 def test_findings_come_in_the_order_of_the_paper() -> None:
     ids = [rule.id for rule in FINDINGS]
     assert ids == [

@@ -129,6 +129,17 @@ def test_ingests_in_their_columns(seen: dict[str, Any]) -> None:
     assert other[3:] == ["–"] * 4, "what an ingest did not count is unknown, not 0"
 
 
+def test_the_last_twelve_ingests(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(1)])
+    at = [utc(f"2099-05-{day:02}T00:00:00") for day in range(1, 14)]
+    base = {"cluster": "c", "source": "s", "synthetic": False, "num_new": 1, "inputs": list("abcd")}
+    rows = [base | {"ingest_id": str(n), "started_at": t, "ended_at": t} for n, t in enumerate(at)]
+    put(lake, INGESTS.name, rows)
+    listed = view(lake)["quality"]["ingests"]
+    assert [row[0][:10] for row in listed] == [f"2099-05-{day:02}" for day in range(2, 14)]
+    assert {row[2] for row in listed} == {"4 files"}
+
+
 def test_who_was_left_out_of_which_figure(lake_of: Callable[..., Lake]) -> None:
     """Of 10 jobs the run time of 3 is not known, 2 ran for less than a minute, 1 failed; 4 are left."""
     rows = [job(n, **NEVER) for n in range(3)] + [job(n, run_s=59.0) for n in (3, 4)]

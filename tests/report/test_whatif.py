@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 from hakaru.report import whatif_to_html
+from hakaru.report._whatif import _group, _subtitle
 from hakaru.sim.site import Site
 from hakaru.sim.whatif import read, run
 from hakaru.sim.whatif.intervals import WEEK_S
+from hakaru.sim.whatif.outcome import Change, GroupChange, Outcome, Variant
 from tests.report.conftest import Browser
 from tests.sim._jobs import workload
 
@@ -35,3 +37,21 @@ def test_every_figure_is_drawn(tmp_path: Path, browser: Browser) -> None:
     errors = re.findall(r"(?:CONSOLE|Refused).*", shown.stderr)
     assert errors == []
     assert "Who gains, who loses: &lt;script&gt;more" in shown.stdout
+
+
+def test_the_page_says_before_and_after_of_each_group() -> None:
+    """Mean waits of 5 h become 3 h, those of one in twenty 10 h become 11 h, which has no interval."""
+    mean = Change(18000.0, 10800.0, -10800.0, -1800.0)
+    late = Change(36000.0, 39600.0)
+    group = GroupChange("queue", "long", 1234, {"mean_wait_s": mean, "p95_wait_s": late})
+    cells = _group(group, "gpu")
+    assert cells[1:] == [
+        "1,234", "5 h", "3 h", "−3 h to −30 min", "10 h", "11 h", "–",
+    ]  # fmt: skip
+    assert "long" in cells[0]
+
+
+def test_the_subtitle_counts_variants_jobs_and_weeks() -> None:
+    base = Variant("as it is", {"num_jobs": 1234.0})
+    one = Outcome(base, (Variant("a", {}),), (), "", (), 12, 100, 1)
+    assert _subtitle(one) == "1 variant beside “as it is”, 1,234 jobs of 12 weeks"
