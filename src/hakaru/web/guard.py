@@ -102,7 +102,7 @@ class Guard:
         headers = Headers(scope=scope)
         length = headers.get("content-length", "0")
         most = MAX_SCENARIO if scope["path"] in SCENARIO_PATHS else MAX_BODY
-        if "transfer-encoding" in headers or not length.isdigit() or int(length) > most:
+        if "transfer-encoding" in headers or not length.isdecimal() or int(length) > most:
             return TooLarge(f"a request's body has {most:,} bytes at most, and says so")
         return self._check_host(headers) or _check_site(headers, scope["method"])
 
