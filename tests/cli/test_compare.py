@@ -74,6 +74,35 @@ def test_numbers_worked_by_hand(two: Lake) -> None:
     assert (c["share_completed"], c["share_failed"], c["share_cancelled"]) == (0.75, 0.25, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("columns", "subject", "verdict"),
+    [
+        (
+            {"wait_s": 600.0},
+            "Wait",
+            "1/60 as long by the median, 1/60 as long by the mean.",
+        ),
+        ({"state": "failed"}, "Ends", "2.0 times as many."),
+    ],
+)
+def test_what_differs_comes_first(
+    lake: Lake, columns: dict[str, Any], subject: str, verdict: str
+) -> None:
+    """Two clusters that are alike but for one thing, which stands at the top everywhere."""
+    rows = [job(n, user=f"u{n}") for n in range(4)]
+    others = [row | {"cluster": "d"} | (columns if n % 2 else {}) for n, row in enumerate(rows)]
+    if subject == "Wait":
+        others = [row | {"cluster": "d"} | columns for row in rows]
+    put_jobs(lake, rows + others)
+    first, *rest = compare(lake, "c", "d")["contrasts"]
+    assert (first["subject"], first["differs"]) == (subject, True)
+    assert first["sentences"][0].endswith(verdict)
+    assert rest and not any(each["differs"] for each in rest)
+    assert "Single PE" in [each["subject"] for each in rest]
+    told = hakaru("compare", "c", "d", "-w", lake.workspace, "--published", "none").output
+    assert " ".join(told.split()).startswith(f"• {first['sentences'][0]}")
+
+
 def test_every_metric_of_the_table_is_shown_in_its_order(two: Lake) -> None:
     assert [m["id"] for m in compare(two, "c", "d")["metrics"]] == list(load_metrics())
 
@@ -311,7 +340,7 @@ def test_the_contrasts_of_the_paper(real: Callable[..., Any]) -> None:
     assert told["Single PE"][0] == (
         "aaic: 96.2 % of jobs use one GPU; ricc: 77.4 % of jobs use one processor: 1.2 times as many."
     )
-    assert "aaic: weak scaling" in told["Scaling"][0] and told["Scaling"][0].endswith("same sign.")
+    assert "aaic: weak scaling" in told["Scaling"][0] and "gaia: strong" in told["Scaling"][0]
+    assert told["Scaling"][0].endswith("opposite signs."), "what differs comes first"
+    assert told["Scaling"][-1].endswith("same sign.")
     assert not any("nasa" in sentence for sentence in told["Scaling"]), "its states are unknown"
-    assert "gaia: strong scaling" in told["Scaling"][-1]
-    assert told["Scaling"][-1].endswith("opposite signs.")

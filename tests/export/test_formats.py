@@ -198,6 +198,8 @@ def test_parquet_holds_the_settings_that_hakaru_toml_changed(tmp_path: Path) -> 
 def test_synthetic_jobs_stay_marked(format: str, file: str | None, tmp_path: Path) -> None:
     lake = small_lake(tmp_path / "lake")
     (row,) = lake.ingests()
+    real = export(lake, tmp_path / "real", format)
+    assert not real["synthetic"] and not real["synthetic_in_files"]
     put(lake, INGESTS.name, [row | {"ingest_id": "later", "synthetic": True}])
     manifest = export(lake, tmp_path / "out", format)
     assert manifest["synthetic"]
@@ -207,7 +209,7 @@ def test_synthetic_jobs_stay_marked(format: str, file: str | None, tmp_path: Pat
         assert not manifest["synthetic_in_files"]
         assert [entry["name"] for entry in manifest["files"]] == ["synthetic-c.csv.gz"]
     else:
-        assert again.synthetic_clusters() == {"c"}
+        assert manifest["synthetic_in_files"] and again.synthetic_clusters() == {"c"}
 
 
 @pytest.mark.parametrize("ids", ["kept", "numbered"])

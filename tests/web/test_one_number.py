@@ -6,6 +6,7 @@ The jobs are skewed, so that a mean is no median and a share of all jobs no shar
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -119,9 +120,9 @@ def test_the_pages_and_the_report_print_them(ask: httpx.Client, lake: Lake) -> N
         story = tell(session)
     line = story.compared.line("share_completed")
     assert line is not None and line.cells["c"].value == pytest.approx(COMPLETED / ENDED)
-    html = to_html(story)
-    assert "21.1 % of the jobs that ended failed" in html
-    assert re.search(r"Jobs completed, of those that ended.*?63\.2 %", html, re.DOTALL)
+    told = to_html(story)
+    assert "21.1 % of the jobs that ended failed" in told
+    assert re.search(r"Jobs completed, of those that ended.*?63\.2 %", told, re.DOTALL)
 
 
 def test_run_times_say_which_jobs_they_count(ask: httpx.Client, lake: Lake) -> None:
@@ -162,6 +163,21 @@ def test_the_machine_s_use_is_the_same_everywhere(ask: httpx.Client, lake: Lake)
     with open_session(lake) as session:
         found = {each.id: each for each in stand_out(session)}["utilisation"]
     assert found.values["share"] == pytest.approx(own["utilisation"])
+
+
+def test_more_busy_than_there_are_is_a_warning(lake: Lake, tmp_path: Path) -> None:
+    """Twenty jobs begin at once, so that up to 20 GPUs are busy where the node has 8."""
+    small = put_jobs(Lake.create(tmp_path / "w"), rows(), '{"nodes": 1, "gpus_per_node": 8}')
+    with running(create_app(small)) as server, server.client() as client:
+        (found,) = client.get("/api/v1/overview").json()["clusters"]
+        (warning,) = found["warnings"]
+        assert warning.startswith("more GPUs are busy than c has in ") and " of 8: " in warning
+        assert f"M{warning[1:]}." in html.unescape(client.get("/").text)
+    with open_session(small) as session:
+        assert warning in html.unescape(to_html(tell(session)))
+    ample = put_jobs(Lake.create(tmp_path / "a"), rows(), '{"nodes": 3, "gpus_per_node": 8}')
+    with running(create_app(ample)) as server, server.client() as client:
+        assert client.get("/api/v1/overview").json()["clusters"][0]["warnings"] == []
 
 
 def test_users_are_counted_everywhere_or_nowhere(ask: httpx.Client, tmp_path: Path) -> None:

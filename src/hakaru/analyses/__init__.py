@@ -1,8 +1,9 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
 from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
-from hakaru.analyses._remarks import remarks, unit_remarks
-from hakaru.analyses._run import LeftOut, Result, Session, open_session
+from hakaru.analyses._remarks import over_remarks, remarks, unit_remarks
+from hakaru.analyses._result import LeftOut, Result
+from hakaru.analyses._run import Session, open_session
 from hakaru.analyses._select import (
     COLUMNS,
     DERIVED,
@@ -38,6 +39,7 @@ __all__ = [
     "counted",
     "load_all",
     "open_session",
+    "over_remarks",
     "passing",
     "quarter_name",
     "remarks",

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from hakaru.analyses._unit import other_unit
 
 if TYPE_CHECKING:
-    from hakaru.analyses._run import Result
+    from hakaru.analyses._result import Result
     from hakaru.texts import Language
 
 Rows = list[dict[str, Any]]
-ROUNDING = 1 + 1e-9
 
 
 def remarks(result: Result, words: Language) -> list[str]:
     """Sentences on jobs that the unit leaves out, and on the machine's size beside a table of its use."""
-    left = unit_remarks(result, words)
+    left = [*unit_remarks(result, words), *over_remarks(result, words)]
     if "utilisation" not in result.table.column_names:
         return left
     return left + [
@@ -56,54 +55,55 @@ def _of_clusters(result: Result) -> Iterator[tuple[str, Rows]]:
             yield name, rows
 
 
+def over_remarks(result: Result, words: Language) -> list[str]:
+    """Where more is busy than the clusters have."""
+    return [
+        words.say(
+            "remark",
+            "over_time",
+            cluster=name,
+            share=words.share(over.share),
+            most=words.number(over.most),
+            size=words.number(over.size),
+        )
+        for name, over in result.over.items()
+    ]
+
+
 def _of_one(result: Result, name: str, rows: Rows, words: Language) -> list[str]:
     known = [row for row in rows if row["utilisation"] is not None]
     if not known:
-        return _unknown(name, words)
-    lines = []
-    if len(known) < len(rows):
-        lines.append(words.say("remark", "size_partly", cluster=name))
-    if result.selection.by in (
-        None,
-        "cluster",
-    ):  # of another group nobody knows how much is its own
-        lines += (
-            _over_time(name, known, words)
-            if "since_at" in rows[0]
-            else _over_quarters(name, known, words)
-        )
-    return lines
+        return _unknown(result, name, rows, words)
+    partly = len(known) < len(rows)
+    return [words.say("remark", "size_partly", cluster=name)] if partly else []
 
 
-def _unknown(name: str, words: Language) -> list[str]:
-    """With the lines that would tell it."""
+def _unknown(result: Result, name: str, rows: Rows, words: Language) -> list[str]:
+    """With the lines that would tell it: of the size that the log shows, or an example."""
     table = name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'
     per_node = "cpus_per_node" if words.unit == "cpu" else "gpus_per_node"
-    told = words.say("remark", "size_unknown", cluster=name, table=f"[clusters.{table}]")
-    return [told, "nodes = 32", f"{per_node} = 8"]
-
-
-def _over_time(name: str, rows: Rows, words: Language) -> list[str]:
-    over = [r for r in rows if r["num_pes_busy"] > r["num_pes_installed"] * ROUNDING]
-    if not over:
-        return []
-    most = max(over, key=lambda row: row["num_pes_busy"])
-    values = {
-        "share": words.share(_hours(over) / _hours(rows)),
-        "most": words.number(most["num_pes_busy"]),
-        "size": words.number(most["num_pes_installed"]),
-    }
-    return [words.say("remark", "over_time", cluster=name, **values)]
-
-
-def _over_quarters(name: str, rows: Rows, words: Language) -> list[str]:
-    over = [r["quarter"] for r in rows if r["utilisation"] > ROUNDING and r["quarter"] != "all"]
-    return (
-        [words.say("remark", "over_quarters", cluster=name, quarters=words.listed(over))]
-        if over
-        else []
+    values = {"cluster": name, "table": f"[clusters.{table}]"}
+    seen = result.seen.get(name)
+    if seen is None:
+        told = words.say("remark", "size_unknown", **values)
+        return [told, "nodes = 32", f"{per_node} = 8"]
+    told = words.say(
+        "remark",
+        "size_seen",
+        **values,
+        num_pes=words.number(seen.num_pes),
+        num_nodes=words.number(seen.num_nodes),
+        busy=words.number(_mean_busy(rows), 1),
     )
+    return [told, f"nodes = {seen.num_nodes}", f"{per_node} = {seen.most_on_a_node}"]
 
 
-def _hours(rows: Rows) -> float:
-    return float(sum((row["until_at"] - row["since_at"]).total_seconds() for row in rows)) / 3600
+def _mean_busy(rows: Rows) -> float:
+    """PEs in use, as a mean over the whole time of the table, of all groups together."""
+    if "busy_pe_hours" in rows[0]:
+        whole = [row for row in rows if row["quarter"] == "all"]
+        return float(sum(row["busy_pe_hours"] / row["span_h"] for row in whole))
+    spans = [(row["until_at"] - row["since_at"]).total_seconds() for row in rows]
+    busy = sum(row["num_pes_busy"] * span for row, span in zip(rows, spans, strict=True))
+    whole_s = sum({row["since_at"]: span for row, span in zip(rows, spans, strict=True)}.values())
+    return float(busy / whole_s)

@@ -9,6 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses._base import ANALYSES, Analysis, Rule
+from hakaru.analyses._machine import Over, Seen, seen
+from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._select import (
     COLUMNS,
     Selection,
@@ -30,41 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A rule, and how many of the selected jobs it leaves out."""
-
-    rule: str
-    num_jobs: int
-
-
-@dataclass(frozen=True)
-class Result:
-    """A table, and what must be said beside it.
-
-    `uncounted` are the jobs, by cluster, that are left out and that the other unit would count.
-    """
-
-    analysis: Analysis
-    table: pa.Table
-    selection: Selection
-    params: Mapping[str, Any]
-    num_selected: int
-    left_out: tuple[LeftOut, ...]
-    synthetic: bool
-    zone: str = "UTC"  # the clusters' own, where they share one
-    units: Mapping[str, Unit] = field(default_factory=dict)
-    uncounted: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def num_used(self) -> int:
-        return self.num_selected - sum(entry.num_jobs for entry in self.left_out)
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        return list(self.table.to_pylist())
-
-
 @dataclass
 class Session:
     """An engine over one snapshot of a lake, for any number of analyses."""
@@ -83,6 +50,8 @@ class Session:
     _beside: set[str] = field(default_factory=set, init=False)
     _counts: dict[tuple[Rule, ...], dict[int, int]] = field(default_factory=dict, init=False)
     _uncounted: dict[Rule, dict[str, int]] = field(default_factory=dict, init=False)
+    _overs: dict[tuple[Rule, ...], dict[str, Over]] = field(default_factory=dict, init=False)
+    _seen: dict[str, Seen | None] = field(default_factory=dict, init=False)
 
     def __enter__(self) -> Session:
         return self
@@ -101,6 +70,7 @@ class Session:
         rules = rules_of(analysis, selection)
         table = self._query(sql, selection, rules, analysis.period)
         counts = self._count(rules)
+        use = "utilisation" in table.column_names
         return Result(
             analysis=analysis,
             table=_name_groups(table, selection.by) if analysis.groups else table,
@@ -112,6 +82,8 @@ class Session:
             zone=self._zone(selection.clusters),
             units={name: self.unit(name) for name in selection.clusters},
             uncounted=self._left_by_unit(rules, counts, selection, analysis.period),
+            over=self._over(rules, selection) if use else {},
+            seen=self._seen_sizes(selection) if use else {},
         )
 
     def ask(self, sql: str, selection: Selection) -> pa.Table:
@@ -171,6 +143,7 @@ class Session:
             self._scope, self._words, self._beside = scope, set(), set()
             self._counts.clear()
             self._uncounted.clear()
+            self._overs.clear()
         self._define(selection, period, words_of(f"{sql} {kept}"))
         self.engine.define("jobs", f"SELECT * FROM jobs_selected AS jobs_all WHERE {kept}")
         return self.engine.query(sql)
@@ -220,6 +193,42 @@ class Session:
             rows = self._query(uncounted(rule), selection, (), period).to_pylist()
             self._uncounted[rule] = {row["cluster"]: row["num_jobs"] for row in rows}
         return self._uncounted[rule]
+
+    def has_size(self, cluster: str) -> bool:
+        """Whether the machine's size is set, at least for a part of the time."""
+        settings, gpu = self.settings.cluster(cluster), self.unit(cluster) == "gpu"
+        per_node = settings.gpus_per_node if gpu else settings.cpus_per_node
+        return bool(settings.nodes and per_node)
+
+    def seen(self, cluster: str) -> Seen | None:
+        """How large the machine is at least, by the nodes that the log names."""
+        if cluster not in self._seen:
+            unit = self.unit(cluster)
+            self._seen[cluster] = seen(self.engine, self.stored, cluster, unit)
+        return self._seen[cluster]
+
+    def _seen_sizes(self, selection: Selection) -> dict[str, Seen]:
+        unknown = [name for name in selection.clusters if not self.has_size(name)]
+        found = {name: self.seen(name) for name in unknown}
+        return {name: each for name, each in found.items() if each is not None}
+
+    def _over(self, rules: tuple[Rule, ...], selection: Selection) -> dict[str, Over]:
+        """Of whole clusters only: of another group nobody knows how much of the machine is its own."""
+        from hakaru.analyses.load import exceeding
+
+        sized = [name for name in selection.clusters if self.has_size(name)]
+        if selection.by not in (None, "cluster") or not sized:
+            return {}
+        if rules not in self._overs:
+            rows = self._query(exceeding(), selection, rules, "present").to_pylist()
+            self._overs[rules] = {
+                selection.clusters[0] if selection.by is None else row["grp"]: Over(
+                    row["share"], row["most"], row["size"]
+                )
+                for row in rows
+                if row["share"]
+            }
+        return self._overs[rules]
 
 
 def open_session(

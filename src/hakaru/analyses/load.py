@@ -7,6 +7,7 @@ level by `d` at `t` adds `d × (end of the bin − t)` to its own bin, and `d` t
 from __future__ import annotations
 
 from hakaru.analyses._base import Param, Rule, analysis
+from hakaru.analyses._machine import over_sql
 
 SLOT_S = 900  # every zone's days begin on a quarter of an hour
 DAY_S = 86400
@@ -92,6 +93,11 @@ def utilisation() -> str:
         FROM levels GROUP BY GROUPING SETS ((grp), (grp, bin))
         ORDER BY grp, CASE WHEN bin IS NULL THEN 0 ELSE 1 END, bin
     """
+
+
+def exceeding() -> str:
+    """The query for when more was busy than installed, in slots of 15 minutes: wider means would hide it."""
+    return over_sql(_levels("slot", str(SLOT_S)))
 
 
 def _levels(bin: str, width_s: str) -> str:

@@ -16,6 +16,7 @@ from hakaru.reference.published import Published
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 SAME_WITHIN = 0.05
+SAME = frozenset(("the same", "about the same", "the same sign", "no sign in either"))
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,12 @@ class Subject:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Sentences on one subject, and the published figures to read beside them."""
+    """Sentences on one subject, the published figures beside them, and whether the clusters differ in it."""
 
     subject: Subject
     sentences: list[str]
     published: list[Published]
+    differs: bool
 
 
 def shown(value: float, unit: str) -> str:
@@ -68,32 +70,41 @@ def shown_published(figure: Published) -> str:
 
 
 def contrasts(comparison: Comparison) -> list[Contrast]:
-    """What sets the first cluster apart from each of the others, subject by subject."""
-    told = [
-        Contrast(
-            subject,
-            _sentences(comparison, subject),
-            [*(line.published.values() if (line := comparison.line(subject.metrics[0])) else ())],
-        )
-        for subject in SUBJECTS
-        if all(comparison.line(metric) for metric in subject.metrics)
-    ]
-    return [contrast for contrast in told if contrast.sentences]
+    """What sets the first cluster apart from each of the others; what differs comes first."""
+    subjects = [s for s in SUBJECTS if all(comparison.line(metric) for metric in s.metrics)]
+    told = [_contrast(comparison, subject) for subject in subjects]
+    return sorted((each for each in told if each.sentences), key=lambda each: not each.differs)
 
 
-def _sentences(comparison: Comparison, subject: Subject) -> list[str]:
-    """One on each of the others; a cluster of which a number is not known is not spoken of."""
+def _contrast(comparison: Comparison, subject: Subject) -> Contrast:
+    line = comparison.line(subject.metrics[0])
+    told = _sentences(comparison, subject)
+    return Contrast(
+        subject=subject,
+        sentences=sorted(told, key=lambda sentence: not told[sentence]),
+        published=[*(line.published.values() if line else ())],
+        differs=any(told.values()),
+    )
+
+
+def _sentences(comparison: Comparison, subject: Subject) -> dict[str, bool]:
+    """One on each of the others, and whether it differs; a cluster with an unknown number has none."""
     cells = {name: _cells(comparison, subject, name) for name in comparison.clusters}
     known = [name for name in cells if all(cell.value is not None for cell in cells[name])]
     phrases = {name: _phrase(comparison, subject, name, cells[name]) for name in known}
     first, *others = comparison.clusters
     if first not in known:
-        return []
+        return {}
     pairs = [other for other in others if other in known]
     if not pairs:
-        return [f"{phrases[first]}."]
-    judged = {other: _judged(subject, cells[first], cells[other]) for other in pairs}
-    return [f"{phrases[first]}; {phrases[other]}{judged[other]}." for other in pairs]
+        return {f"{phrases[first]}.": False}
+    judged = {other: _verdicts(subject, cells[first], cells[other]) for other in pairs}
+    return {
+        f"{phrases[first]}; {phrases[other]}{_told(subject, verdicts)}.": not SAME.issuperset(
+            verdicts
+        )
+        for other, verdicts in judged.items()
+    }
 
 
 def _cells(comparison: Comparison, subject: Subject, cluster: str) -> list[Cell]:
@@ -105,8 +116,11 @@ def _phrase(comparison: Comparison, subject: Subject, name: str, cells: Sequence
     return f"{comparison.name(name)}: {subject.say(cells, comparison.units[name])}"
 
 
-def _judged(subject: Subject, first: Sequence[Cell], other: Sequence[Cell]) -> str:
-    verdicts = [subject.judge(x, y) for x, y in zip(first, other, strict=True)]
+def _verdicts(subject: Subject, first: Sequence[Cell], other: Sequence[Cell]) -> list[str]:
+    return [subject.judge(x, y) for x, y in zip(first, other, strict=True)]
+
+
+def _told(subject: Subject, verdicts: Sequence[str]) -> str:
     if not subject.by:
         return f": {verdicts[0]}"
     return ": " + ", ".join(f"{v} by the {by}" for v, by in zip(verdicts, subject.by, strict=True))
@@ -192,6 +206,19 @@ def _say_gaps(cells: Sequence[Cell], unit: str) -> str:
     return f"{_value(cells[0], 's')} between submissions (median)"
 
 
+def _say_run(cells: Sequence[Cell], unit: str) -> str:
+    median, mean = (_value(cell, "s") for cell in cells)
+    return f"jobs run for {median} (median) and {mean} (mean)"
+
+
+def _say_ends(cells: Sequence[Cell], unit: str) -> str:
+    return f"{_value(cells[0], 'share')} of the jobs that ended completed"
+
+
+def _say_use(cells: Sequence[Cell], unit: str) -> str:
+    return f"jobs hold {_value(cells[0], 'share')} of the machine"
+
+
 def _say_wait(cells: Sequence[Cell], unit: str) -> str:
     median, mean = (_value(cell, "s") for cell in cells)
     return f"jobs wait for {median} (median) and {mean} (mean)"
@@ -201,6 +228,7 @@ AS_MANY = times("many", "more", "fewer")
 AS_ACCURATE = times("accurate", "more accurate", "less accurate")
 AS_UNEVEN = times("uneven", "more uneven", "less uneven")
 AS_LONG = times("long", "longer", "shorter")
+AS_FULL = times("full", "fuller", "emptier")
 
 SUBJECTS = (
     Subject("Single PE", ("share_single_pe",), _say_single, AS_MANY),
@@ -209,5 +237,8 @@ SUBJECTS = (
     Subject("Scaling", ("spearman_size_run",), _say_scaling, _signs),
     Subject("Week", ("weekday_peak_ratio",), _say_week, AS_UNEVEN),
     Subject("Arrivals", ("interarrival_median_s",), _say_gaps, AS_LONG),
+    Subject("Run time", ("run_median_s", "run_mean_s"), _say_run, AS_LONG, ("median", "mean")),
     Subject("Wait", ("wait_median_s", "wait_mean_s"), _say_wait, AS_LONG, ("median", "mean")),
+    Subject("Ends", ("share_completed",), _say_ends, AS_MANY),
+    Subject("Utilisation", ("utilisation_mean",), _say_use, AS_FULL),
 )

@@ -36,7 +36,11 @@ def to_document(comparison: Comparison) -> dict[str, Any]:
         ],
         "metrics": [_json_line(line) for line in comparison.lines],
         "contrasts": [
-            {"subject": contrast.subject.name, "sentences": contrast.sentences}
+            {
+                "subject": contrast.subject.name,
+                "differs": contrast.differs,
+                "sentences": contrast.sentences,
+            }
             for contrast in contrasts(comparison)
         ],
         "left_out": comparison.left_out,

@@ -41,7 +41,8 @@ def describe(
         "format": format,
         "clusters": [site.name],
         "synthetic": site.synthetic,
-        "synthetic_in_files": outcome.holds_synthetic,
+        # whether a reader of the files alone can see that their jobs were generated
+        "synthetic_in_files": site.synthetic and outcome.holds_synthetic,
         "filters": "not told, as they may name someone" if disguise and filters else dict(filters),
         "num_jobs_selected": known["cluster"],
         "num_jobs_written": outcome.num_jobs,

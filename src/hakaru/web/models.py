@@ -139,6 +139,10 @@ class Now(BaseModel):
     at: datetime | None = None
     busy_pes: float | None = None
     installed_pes: float | None = None
+    seen_pes: int | None = Field(
+        default=None,
+        description="Where the size is unknown: at least so many, seen in use on the nodes named in the log.",
+    )
     jobs_running: int | None = None
     jobs_waiting: int | None = None
     pes_waiting: float | None = None
@@ -154,6 +158,7 @@ class ClusterOverview(BaseModel):
     )
     period: Period
     now: Now
+    warnings: list[str] = Field(description="Where jobs exceed the machine's size; for operators.")
     measures: Measures
     before: Measures | None = Field(description="The period of the same length before this one.")
     before_period: Period | None

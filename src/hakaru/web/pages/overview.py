@@ -68,6 +68,8 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
     many = "GPUs" if each.unit == "gpu" else "processors"
     one = "GPU" if each.unit == "gpu" else "processor"
     share = f"{shown.share(mean.utilisation)} of those installed" if mean.utilisation else ""
+    if not share and each.now.seen_pes:
+        share = f"of at least {shown.number(each.now.seen_pes)} seen in use"
     return [
         _tile(f"Busy {many}, mean", shown.brief(mean.busy_pes), share or "over the period", each,
               "busy_pes", None),

@@ -39,8 +39,8 @@ def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> G
     view = look(readers, viewer, query, selected(readers, query, query.by, query.weight))
     rule_of(view, analysis)  # refused before it is computed
     found = readers.run(analysis, view.selection, params)
-    if not viewer.sees_all:  # few people may stand behind the jobs that the other unit would count
-        found = replace(found, uncounted={})
+    if not viewer.sees_all:  # few people may stand behind these jobs, or one behind a peak
+        found = replace(found, uncounted={}, over={})
     if query.by is not None and found.table.column_names[1:2] == [query.by]:
         raise WebError(f"{id} has a row for each {query.by} already", f"Leave out by={query.by}.")
     if found.table.num_rows > MAX_ROWS:

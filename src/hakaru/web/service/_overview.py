@@ -7,9 +7,10 @@ from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from hakaru.analyses import Result, Selection
+from hakaru.analyses import Result, Selection, over_remarks
 from hakaru.engine.where import end_of, parse_moment
 from hakaru.schema import ENDED
+from hakaru.texts import language
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
 from hakaru.web.models import ClusterOverview, Measures, Now, Overview, Period
@@ -92,6 +93,7 @@ def _cluster(
         users_note=note_on_users(readers, view.selection),
         period=_period(view),
         now=_now(readers, view, known.zones[name]),
+        warnings=_warnings(_load(readers, view) if viewer.sees_all else None, known.units[name]),
         measures=measures,
         before=earlier,
         before_period=_period(before) if before else None,
@@ -148,7 +150,12 @@ def _now(readers: Readers, view: View, zone: str) -> Now:
         end = f"timestamp_seconds({int(end_of(view.selection.until, zone).timestamp())})"
     (row,) = readers.rows(NOW.format(end=end), replace(view.selection, since=None))
     installed = load.rows[-1]["num_pes_installed"] if load.rows else None
-    return Now(**row, installed_pes=installed)
+    seen = [each.num_pes for each in load.seen.values()]
+    return Now(**row, installed_pes=installed, seen_pes=seen[0] if seen else None)
+
+
+def _warnings(load: Result | None, unit: str) -> list[str]:
+    return over_remarks(load, language("en", unit)) if load else []
 
 
 def _before(
