@@ -14,6 +14,7 @@ from hakaru.settings import (
     Capacity,
     Cluster,
     Engine,
+    Ingest,
     Queue,
     Settings,
     Web,
@@ -67,6 +68,10 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         threads = 3
         memory = "1.5 GiB"
         spark_master = "spark://host:7077"
+        [ingest]
+        max_rejected = "2.5%"
+        max_unpacked = "3GB"
+        max_ratio = 40
         [web]
         sessions = 2
         query_seconds = 1.5
@@ -95,6 +100,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
     )
     assert settings.workspace == Workspace("ops")
     assert settings.engine == Engine(3, "1.5 GiB", "spark://host:7077")
+    assert settings.ingest == Ingest(0.025, 3_000_000_000, 40.0)
     assert settings.web == Web(
         2, 1.5, 8, ("hakaru.example.org",), "X-Remote-User", "10.0.0.5", ("ann",), 9
     )
@@ -125,10 +131,20 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
 def test_the_documented_defaults_are_the_real_ones() -> None:
     told = {key: default for key, default, _ in KEYS}
     assert told["engine.memory"] == f'"{Engine().memory}"'
+    assert (told["ingest.max_rejected"], Ingest().max_rejected) == ('"1%"', 0.01)
+    assert (told["ingest.max_unpacked"], Ingest().max_unpacked) == ('"100GB"', 10**11)
+    assert (told["ingest.max_ratio"], Ingest().max_ratio) == ("250", 250.0)
     assert told["engine.spark_master"] == f'"{Engine().spark_master}"'
     assert told["clusters.NAME.zone"] == f'"{Cluster().zone}"'
     assert told["clusters.NAME.working_hours"] == str(list(Cluster().working_hours))
     assert len(told) == len(KEYS)
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("0", 0.0), ("0.02", 0.02), ('"2 %"', 0.02), ('"100%"', 1.0), ("1", 1.0)]
+)
+def test_a_share_is_a_number_or_a_percentage(tmp_path: Path, text: str, share: float) -> None:
+    assert toml(tmp_path, f"ingest.max_rejected = {text}").ingest.max_rejected == share
 
 
 def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
@@ -138,7 +154,7 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("colour = 1", "colour: unknown key; known: workspace, engine, web, clusters"),
+        ("colour = 1", "colour: unknown key; known: workspace, engine, ingest, web, clusters"),
         ("engine = 5", "engine: expected a table, found 5"),
         ("engine.thread = 5", "engine.thread: unknown key; known: threads, memory, spark_master"),
         ("engine.threads = 0", "engine.threads: expected a whole number of at least 1, found 0"),
@@ -157,6 +173,15 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
         ),
         ("clusters.a.users_per_file = 1", "clusters.a.users_per_file: expected true or false"),
         ("engine.memory = 2", 'engine.memory: expected a size such as "2GB", found 2'),
+        (
+            'ingest.max_rejected = "101%"',
+            'ingest.max_rejected: expected a share such as "1%" or 0.01',
+        ),
+        ("ingest.max_rejected = -0.1", "ingest.max_rejected: expected a share"),
+        ("ingest.max_rejected = true", "ingest.max_rejected: expected a share"),
+        ('ingest.max_rejected = "few"', "ingest.max_rejected: expected a share"),
+        ("ingest.max_unpacked = 5", "ingest.max_unpacked: expected a size"),
+        ("ingest.max_ratio = 0", "ingest.max_ratio: expected a number above 0"),
         ('engine.memory = "lots"', "engine.memory: expected a size"),
         ('engine.memory = "0GB"', "engine.memory: expected a size"),
         ('engine.memory = "2GB\'; DROP"', "engine.memory: expected a size"),

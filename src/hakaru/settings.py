@@ -5,9 +5,6 @@ What a source's header says of a cluster has the same shape; `hakaru.toml` has t
 
 from __future__ import annotations
 
-import difflib
-import ipaddress
-import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -15,15 +12,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from zoneinfo import ZoneInfo
 
+from hakaru import _values
+from hakaru._values import check_zone as check_zone
+from hakaru._values import is_zone as is_zone
 from hakaru.errors import SettingsError
 
 FILE_NAME = "hakaru.toml"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# files beside the zones in the system's folder: DuckDB does not know them, and `right/` counts leap seconds
-NO_ZONES = ("localtime", "posixrules", "Factory", "posix/", "right/")
-MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|MiB|GiB)")
 
 
 @dataclass(frozen=True)
@@ -65,6 +62,15 @@ class Engine:
 
 
 @dataclass(frozen=True)
+class Ingest:
+    """What an ingest may take: rows that cannot be read, and what a packed file may unpack to."""
+
+    max_rejected: float = 0.01
+    max_unpacked: int = 100 * 10**9
+    max_ratio: float = 250.0
+
+
+@dataclass(frozen=True)
 class Web:
     """How `hakaru serve` runs; a person is known by a token, or by a proxy's header."""
 
@@ -89,6 +95,7 @@ class Workspace:
 class Settings:
     workspace: Workspace = Workspace()
     engine: Engine = Engine()
+    ingest: Ingest = Ingest()
     web: Web = Web()
     clusters: Mapping[str, Cluster] = field(default_factory=dict)
 
@@ -102,6 +109,17 @@ KEYS: tuple[tuple[str, str, str], ...] = (
     ("engine.threads", "all cores", "Threads that DuckDB may use."),
     ("engine.memory", '"2GB"', "Memory that DuckDB may use before it spills to disk."),
     ("engine.spark_master", '"local[*]"', "Spark's master URL, with `--engine spark`."),
+    (
+        "ingest.max_rejected",
+        '"1%"',
+        "Largest share of rejected rows; above it ingest ends with code 3.",
+    ),
+    ("ingest.max_unpacked", '"100GB"', "A packed file or a pipe that holds more is refused."),
+    (
+        "ingest.max_ratio",
+        "250",
+        "A file that unpacks to more than this many times its size is refused.",
+    ),
     ("web.sessions", "4", "Queries of `hakaru serve` at a time; they share engine.memory."),
     ("web.query_seconds", "30", "A web query that takes longer is stopped."),
     ("web.cache_mb", "64", "Memory for answers that are kept until the lake changes."),
@@ -167,7 +185,7 @@ def load(workspace: Path, facts: Mapping[str, Mapping[str, Any]] | None = None) 
 
 def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where: str) -> Settings:
     check = _Checker()
-    check.known(raw, ("workspace", "engine", "web", "clusters"), "")
+    check.known(raw, ("workspace", "engine", "ingest", "web", "clusters"), "")
     workspace = check.table(raw, "workspace", "workspace")
     check.known(workspace, ("group",), "workspace.")
     engine = check.table(raw, "engine", "engine")
@@ -178,13 +196,14 @@ def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where:
         for name in [*facts, *(n for n in clusters if n not in facts)]
     }
     settings = Settings(
-        workspace=Workspace(check.value(workspace, "group", "workspace", _text)),
+        workspace=Workspace(check.value(workspace, "group", "workspace", _values.text)),
         engine=Engine(
-            threads=check.value(engine, "threads", "engine", _positive),
-            memory=check.value(engine, "memory", "engine", _memory) or Engine.memory,
-            spark_master=check.value(engine, "spark_master", "engine", _text)
+            threads=check.value(engine, "threads", "engine", _values.positive),
+            memory=check.value(engine, "memory", "engine", _values.memory) or Engine.memory,
+            spark_master=check.value(engine, "spark_master", "engine", _values.text)
             or Engine.spark_master,
         ),
+        ingest=_ingest(check, check.table(raw, "ingest", "ingest")),
         web=_web(check, check.table(raw, "web", "web")),
         clusters={name: _cluster(check, name, table) for name, table in merged.items()},
     )
@@ -197,25 +216,6 @@ def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where:
     return settings
 
 
-def is_zone(name: str) -> bool:
-    """Whether it is the name of an IANA time zone (to list them all is slow)."""
-    if name.startswith(NO_ZONES):
-        return False
-    try:
-        return bool(ZoneInfo(name).key)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-
-
-def check_zone(name: str) -> str:
-    """The zone, or an error with the zones that are spelled most like it."""
-    if is_zone(name):
-        return name
-    near = difflib.get_close_matches(name, sorted(available_timezones()), n=3)
-    meant = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise SettingsError(f"expected an IANA time zone such as Asia/Tokyo, found {name!r}{meant}")
-
-
 def check_cluster_name(name: str) -> str:
     if not CLUSTER_NAME.fullmatch(name):
         raise SettingsError(
@@ -225,24 +225,36 @@ def check_cluster_name(name: str) -> str:
     return name
 
 
+def _ingest(check: _Checker, raw: Mapping[str, Any]) -> Ingest:
+    check.known(raw, tuple(Ingest.__dataclass_fields__), "ingest.")
+    share = check.value(raw, "max_rejected", "ingest", _values.share)
+    return Ingest(
+        max_rejected=Ingest.max_rejected if share is None else share,
+        max_unpacked=check.value(raw, "max_unpacked", "ingest", _values.num_bytes)
+        or Ingest.max_unpacked,
+        max_ratio=check.value(raw, "max_ratio", "ingest", _values.positive_number)
+        or Ingest.max_ratio,
+    )
+
+
 def _web(check: _Checker, raw: Mapping[str, Any]) -> Web:
     check.known(raw, tuple(Web.__dataclass_fields__), "web.")
-    header = check.value(raw, "proxy_header", "web", _header)
-    address = check.value(raw, "proxy_address", "web", _address)
+    header = check.value(raw, "proxy_header", "web", _values.header)
+    address = check.value(raw, "proxy_address", "web", _values.address)
     if (raw.get("proxy_header") is None) != (raw.get("proxy_address") is None):
         check.problems.append(
             "web: proxy_header and proxy_address go together, so that nobody else can send it"
         )
     return Web(
-        sessions=check.value(raw, "sessions", "web", _positive) or Web.sessions,
-        query_seconds=check.value(raw, "query_seconds", "web", _positive_number)
+        sessions=check.value(raw, "sessions", "web", _values.positive) or Web.sessions,
+        query_seconds=check.value(raw, "query_seconds", "web", _values.positive_number)
         or Web.query_seconds,
-        cache_mb=check.value(raw, "cache_mb", "web", _positive) or Web.cache_mb,
-        hosts=check.value(raw, "hosts", "web", _texts) or (),
+        cache_mb=check.value(raw, "cache_mb", "web", _values.positive) or Web.cache_mb,
+        hosts=check.value(raw, "hosts", "web", _values.texts) or (),
         proxy_header=header,
         proxy_address=address,
-        operators=check.value(raw, "operators", "web", _texts) or (),
-        address_connections=check.value(raw, "address_connections", "web", _positive)
+        operators=check.value(raw, "operators", "web", _values.texts) or (),
+        address_connections=check.value(raw, "address_connections", "web", _values.positive)
         or Web.address_connections,
     )
 
@@ -257,13 +269,14 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
     )
     check.known(raw, keys, where + ".")
     queues = check.table(raw, "queues", f"{where}.queues")
-    zone = check.value(raw, "zone", where, _zone) or Cluster.zone
+    zone = check.value(raw, "zone", where, _values.zone) or Cluster.zone
     return Cluster(
         zone=zone,
-        unit=check.value(raw, "unit", where, _unit),
-        gpus_per_node=check.value(raw, "gpus_per_node", where, _positive),
-        cpus_per_node=check.value(raw, "cpus_per_node", where, _positive),
-        working_hours=check.value(raw, "working_hours", where, _hours) or Cluster.working_hours,
+        unit=check.value(raw, "unit", where, _values.unit),
+        gpus_per_node=check.value(raw, "gpus_per_node", where, _values.positive),
+        cpus_per_node=check.value(raw, "cpus_per_node", where, _values.positive),
+        working_hours=check.value(raw, "working_hours", where, _values.hours)
+        or Cluster.working_hours,
         nodes=check.value(raw, "nodes", where, lambda v: _capacities(v, zone)) or (),
         gpus=check.value(raw, "gpus", where, lambda v: _capacities(v, zone)) or (),
         cpus=check.value(raw, "cpus", where, lambda v: _capacities(v, zone)) or (),
@@ -272,8 +285,8 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
             for queue in queues
             for at in [f"{where}.queues.{queue}"]
         },
-        users_per_file=check.value(raw, "users_per_file", where, _flag) or False,
-        relative_dates=check.value(raw, "relative_dates", where, _flag) or False,
+        users_per_file=check.value(raw, "users_per_file", where, _values.flag) or False,
+        relative_dates=check.value(raw, "relative_dates", where, _values.flag) or False,
         has_zone=raw.get("zone") is not None,
     )
 
@@ -281,9 +294,9 @@ def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
 def _queue(check: _Checker, where: str, raw: Mapping[str, Any]) -> Queue:
     check.known(raw, ("max_walltime_h", "max_gpus", "max_nodes"), where + ".")
     return Queue(
-        max_walltime_h=check.value(raw, "max_walltime_h", where, _positive_number),
-        max_gpus=check.value(raw, "max_gpus", where, _positive),
-        max_nodes=check.value(raw, "max_nodes", where, _positive),
+        max_walltime_h=check.value(raw, "max_walltime_h", where, _values.positive_number),
+        max_gpus=check.value(raw, "max_gpus", where, _values.positive),
+        max_nodes=check.value(raw, "max_nodes", where, _values.positive),
     )
 
 
@@ -326,82 +339,9 @@ class _Checker:
             return None
 
 
-def _positive(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"expected a whole number of at least 1, found {value!r}")
-    return value
-
-
-def _positive_number(value: Any) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value < math.inf:
-        raise ValueError(f"expected a number above 0, found {value!r}")
-    return float(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"expected true or false, found {value!r}")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"expected a text, found {value!r}")
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError(f"expected a list of texts, found {value!r}")
-    return tuple(_text(item) for item in value)
-
-
-def _header(value: Any) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9-]{1,64}", value):
-        raise ValueError(f'expected a header\'s name such as "X-Remote-User", found {value!r}')
-    return value
-
-
-def _address(value: Any) -> str:
-    try:
-        return str(ipaddress.ip_address(value if isinstance(value, str) else ""))
-    except ValueError:
-        raise ValueError(f'expected an IP address such as "10.0.0.5", found {value!r}') from None
-
-
-def _memory(value: Any) -> str:
-    found = MEMORY.fullmatch(value) if isinstance(value, str) else None
-    if found is None or float(found.group(1)) <= 0:
-        raise ValueError(f'expected a size such as "2GB", found {value!r}')
-    return str(value)
-
-
-def _zone(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected an IANA time zone such as Asia/Tokyo, found {value!r}")
-    try:
-        return check_zone(value)
-    except SettingsError as error:
-        raise ValueError(str(error)) from None
-
-
-def _unit(value: Any) -> str:
-    if value not in ("gpu", "cpu"):
-        raise ValueError(f'expected "gpu" or "cpu", found {value!r}')
-    return str(value)
-
-
-def _hours(value: Any) -> tuple[int, int]:
-    whole = isinstance(value, list | tuple) and all(type(hour) is int for hour in value)
-    if not whole or len(value) != 2 or not 0 <= value[0] < value[1] <= 24:
-        raise ValueError(f"expected two hours such as [9, 18], found {value!r}")
-    return (value[0], value[1])
-
-
 def _capacities(value: Any, zone: str) -> tuple[Capacity, ...]:
     if isinstance(value, int):
-        return (Capacity(count=_positive(value)),)
+        return (Capacity(count=_values.positive(value)),)
     if not isinstance(value, list):
         raise ValueError(f"expected a number or a list of {{since, count}}, found {value!r}")
     spans = tuple(_capacity(item, zone) for item in value)
@@ -414,7 +354,7 @@ def _capacities(value: Any, zone: str) -> tuple[Capacity, ...]:
 def _capacity(item: Any, zone: str) -> Capacity:
     if not isinstance(item, Mapping) or not {"count"} <= set(item) <= {"since", "count"}:
         raise ValueError(f"expected {{since = 2018-01-01, count = 38}}, found {item!r}")
-    return Capacity(count=_positive(item["count"]), since=_moment(item.get("since"), zone))
+    return Capacity(count=_values.positive(item["count"]), since=_moment(item.get("since"), zone))
 
 
 def _moment(value: Any, zone: str) -> datetime | None:

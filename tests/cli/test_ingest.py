@@ -38,7 +38,8 @@ def test_unknown_file_and_format(tmp_path: Path) -> None:
     odd.write_text("hello\n")
     unknown = hakaru("ingest", odd, "-w", tmp_path / "w")
     assert unknown.exit_code == 1
-    assert "--format table --guess" in unknown.output
+    assert "the format is not known. It begins: 'hello'" in unknown.output
+    assert f"ingest {odd} --format table" not in unknown.output  # that would be refused again
 
 
 def test_strict_stores_nothing(log: Path, tmp_path: Path) -> None:

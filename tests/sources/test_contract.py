@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
-from collections.abc import Mapping
+import io
+import lzma
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hakaru.engine.duckdb import connect
@@ -136,28 +141,81 @@ def test_the_order_of_files_does_not_matter(sample: Sample, tmp_path: Path) -> N
     assert all(table == tables[0] for table in tables)
 
 
-VARIANTS = {
-    "packed": lambda content: content,
-    "with CR LF": lambda content: content.replace(b"\n", b"\r\n"),
-    "without a last line end": lambda content: content.rstrip(b"\n"),
-    "with a byte order mark": lambda content: b"\xef\xbb\xbf" + content,
-    "with empty lines at the end": lambda content: content + b"\n\n",
+def _zipped(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("inside.txt", content)
+    return buffer.getvalue()
+
+
+def _zst(content: bytes) -> bytes:
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
+
+
+def _halves(pack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    return lambda content: pack(content[:100]) + pack(content[100:])
+
+
+# what the file is called, with {} for its own name, and how its bytes are written
+VARIANTS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "gz": ("{}.gz", gzip.compress),
+    "gz of two members": ("{}.gz", _halves(gzip.compress)),
+    "bz2": ("{}.bz2", bz2.compress),
+    "bz2 of two streams": ("{}.bz2", _halves(bz2.compress)),
+    "xz": ("{}.xz", lzma.compress),
+    "zst": ("{}.zst", _zst),
+    "zst of two frames": ("{}.zst", _halves(_zst)),
+    "zip": ("{}.zip", _zipped),
+    "gz without its ending": ("{}", gzip.compress),
+    "xz called gz": ("{}.gz", lzma.compress),
+    "zst without its ending": ("{}", _zst),
+    "plain called gz": ("{}.gz", bytes),
+    "plain called bz2": ("{}.bz2", bytes),
+    "packed twice": ("{}.gz", lambda content: gzip.compress(bz2.compress(content))),
+    "UTF-16 with its mark": ("{}", lambda content: content.decode().encode("utf-16")),
+    "UTF-16 without a mark": ("{}", lambda content: content.decode().encode("utf-16-le")),
+    "UTF-16, big end first": ("{}", lambda content: content.decode().encode("utf-16-be")),
+    "UTF-32 with its mark": ("{}", lambda content: content.decode().encode("utf-32")),
+    "UTF-16 in gz": ("{}.gz", lambda c: gzip.compress(c.decode().encode("utf-16"))),
+    "with CR LF": ("{}", lambda content: content.replace(b"\n", b"\r\n")),
+    "without a last line end": ("{}", lambda content: content.rstrip(b"\n")),
+    "with a byte order mark": ("{}", lambda content: b"\xef\xbb\xbf" + content),
+    "with empty lines at the end": ("{}", lambda content: content + b"\n\n"),
 }
 
 
 @each_sample
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_same_records_written_otherwise(sample: Sample, variant: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [True, False], ids=["format named", "format detected"])
+def test_the_same_records_written_otherwise(
+    sample: Sample, variant: str, named: bool, tmp_path: Path
+) -> None:
     plain, other = Lake.create(tmp_path / "plain"), Lake.create(tmp_path / "other")
     _ingest(plain, sample, DATA / sample.file)
-    content = VARIANTS[variant](b"".join(sample.lines))
-    if variant == "packed":
-        path = _write(tmp_path / f"{sample.file}.gz", [gzip.compress(content)])
-    else:
-        path = _write(tmp_path / sample.file, [content])
-    summary = _ingest(other, sample, path)
+    name, write = VARIANTS[variant]
+    path = _write(tmp_path / name.format(sample.file), [write(b"".join(sample.lines))])
+    summary = ingest(
+        other, [path], "c", format=sample.source if named else None, options=sample.options
+    )
     assert summary.num_rejected == 0
     assert _jobs(other) == _jobs(plain)
+    assert list(other.facts().get("c", {})) == list(plain.facts().get("c", {}))
+    assert [row["inputs"] for row in other.ingests()] == [[str(path)]]
+
+
+@each_sample
+@pytest.mark.parametrize("packed", ["bz2", "xz", "zst", "zip", "gz without its ending"])
+@pytest.mark.parametrize("missing", [1, 8, 30])
+def test_a_truncated_file_of_any_packing_stores_nothing(
+    sample: Sample, packed: str, missing: int, lake: Lake, tmp_path: Path
+) -> None:
+    name, write = VARIANTS[packed]
+    content = write(b"".join(sample.lines))[:-missing]
+    path = _write(tmp_path / name.format(sample.file), [content])
+    with pytest.raises(SourceError, match=r"the file is damaged: .*; fetch it again") as caught:
+        _ingest(lake, sample, path)
+    assert str(caught.value).startswith(f"{path}: ")
+    _assert_nothing_stored(lake)
 
 
 @each_sample

@@ -12,9 +12,9 @@ from hakaru.engine.duckdb import connect
 from hakaru.errors import HakaruError, SettingsError, SourceError
 from hakaru.lake import Lake, Upsert
 from hakaru.schema import REJECTS
-from hakaru.settings import Engine
+from hakaru.settings import Engine, Ingest
 from hakaru.sources import ingest
-from hakaru.sources._base import check_gzip
+from hakaru.sources._packing import Meter, check_gzip
 from tests.conftest import utc
 from tests.sources._log import HEADER, large, line, table, write
 
@@ -111,7 +111,7 @@ def test_jobs_that_were_there_at_another_time_are_warned_of(lake: Lake, tmp_path
     wrong = _shifted(tmp_path / "b" / "log.csv", 9 * 3600, range(5))
     (warning,) = ingest(lake, [wrong], "c").warnings
     assert warning == (
-        "5 of the new jobs were there already with another submit time: a wrong --zone? "
+        "5 of the new jobs were there already with another submit time: a wrong --zone or --start? "
         "`hakaru lake forget --cluster c` begins anew"
     )
     assert ingest(lake, [wrong], "other").warnings == []
@@ -256,10 +256,10 @@ def test_a_packed_file_of_two_members_with_padding_is_whole(lake: Lake, tmp_path
     log.write_bytes(b"".join(gzip.compress(half.encode()) for half in halves))
     assert ingest(lake, [log], "c").upsert == Upsert(num_new=2)
     log.write_bytes(log.read_bytes() + bytes(200_000))
-    check_gzip(log)
+    check_gzip(log, Meter(log, tmp_path, Ingest()))
     log.write_bytes(log.read_bytes() + b"x")
     with pytest.raises(SourceError, match="damaged"):
-        check_gzip(log)
+        check_gzip(log, Meter(log, tmp_path, Ingest()))
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x'y", "../up", "-x", "a" * 65])

@@ -6,9 +6,8 @@ import functools
 import glob
 import re
 import shutil
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -168,31 +167,35 @@ def open_lake(data: Data) -> Iterator[Lake]:
         if (data.workspace / FILE_NAME).exists():
             shutil.copy(data.workspace / FILE_NAME, lake.workspace)
         for name, paths in group_logs(data.logs).items():
-            _read_logs(lake, name, [_unpiped(path, Path(folder)) for path in paths], data)
+            _read_logs(lake, name, {_unpiped(path, Path(folder)): path for path in paths}, data)
         yield lake
 
 
-def _read_logs(lake: Lake, name: str, paths: Sequence[Path], data: Data) -> None:
+def _read_logs(lake: Lake, cluster: str, paths: Mapping[Path, Path], data: Data) -> None:
+    """Read files, some of them copies of the pipes that were given."""
     from hakaru.cli._progress import ingest_with_progress
 
-    names = ("mapping", "zone", "start", "fields")
-    options = {name: getattr(data, name) for name in names}
+    given = ("mapping", "zone", "start", "fields")
+    options = {name: getattr(data, name) for name in given}
+    names = {copy: str(given) for copy, given in paths.items() if copy != given}
     try:
-        ingest_with_progress(lake, paths, name, format=data.log_format, options=options)
+        ingest_with_progress(
+            lake, [*paths], cluster, format=data.log_format, options=options, names=names
+        )
     except SourceError as error:
         # a source names the option of `ingest`; here --format is that of the output
         raise SourceError(str(error).replace("with --format", "with --log-format")) from None
 
 
 def _unpiped(path: Path, folder: Path) -> Path:
-    """The file itself, or a copy of standard input for `-`."""
-    if str(path) != "-":
-        return path
-    copy = folder / "stdin"
-    if not copy.exists():
-        with open(copy, "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-    return copy
+    """The file itself, or the copy of a pipe, which can be read once only."""
+    from hakaru.settings import load
+    from hakaru.sources._inputs import copy_pipe, is_pipe
+
+    kept = folder / "pipes" / re.sub(r"\W", "_", str(path))
+    if kept.exists():
+        return next(kept.glob("*/*"))
+    return copy_pipe(path, kept, load(folder / "workspace").ingest) if is_pipe(path) else path
 
 
 def group_logs(logs: Sequence[str]) -> dict[str, list[Path]]:
@@ -220,10 +223,16 @@ def expand(pattern: str) -> list[Path]:
 
 def cluster_name(paths: Sequence[Path]) -> str:
     """A name for the cluster from what its files' names share: `RICC-2010-2.swf.gz` is `ricc`."""
-    words = {word.group() for path in paths if (word := re.match(r"[a-z0-9]+", path.name.lower()))}
+    names = [path.name.lower() for path in paths if not is_nameless(path)]
+    words = {word.group() for name in names if (word := re.match(r"[a-z0-9]+", name))}
     if len(words) > 1:
         raise HakaruError(
             f"the files' names speak of {' and '.join(sorted(words))}: say whose log it is with "
             "--cluster NAME (or, with --from, NAME=FILE for each)"
         )
     return words.pop() if words else "log"
+
+
+def is_nameless(path: Path) -> bool:
+    """Standard input, and what the shell makes of `<(…)`, such as /dev/fd/63."""
+    return str(path).startswith(("/dev/", "/proc/")) or str(path) == "-"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hakaru.cli._options import cluster_name, create_lake, workspace_option
+from hakaru.cli._options import cluster_name, create_lake, is_nameless, workspace_option
 from hakaru.errors import HakaruError
 from hakaru.safety.text import one_line
 
@@ -75,24 +72,16 @@ def command(
     if guess:
         _print_guess(paths)
         return
-    if Path("-") in paths and cluster is None:
-        raise HakaruError("standard input has no name: add --cluster NAME")
-    lake = create_lake(workspace)
-    options = {"mapping": mapping, "zone": zone, "start": start, "fields": fields}
-    with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
-        stdin = Path(folder) / "stdin"
-        if Path("-") in paths:
-            _copy_stdin(stdin)
-        files = [stdin if str(path) == "-" else path for path in paths]
-        summary = ingest_with_progress(
-            lake,
-            files,
-            cluster or cluster_name(files),
-            format=format,
-            options=options,
-            strict=strict,
-            names={stdin: "-"},
-        )
+    if cluster is None and any(is_nameless(path) for path in paths):
+        raise HakaruError("a pipe has no name that could be the cluster's: add --cluster NAME")
+    summary = ingest_with_progress(
+        create_lake(workspace),
+        paths,
+        cluster or cluster_name(paths),
+        format=format,
+        options={"mapping": mapping, "zone": zone, "start": start, "fields": fields},
+        strict=strict,
+    )
     print_summary(summary, workspace)
 
 
@@ -127,12 +116,7 @@ def print_summary(summary: Summary, workspace: Path) -> None:
     )
 
 
-def _copy_stdin(path: Path) -> None:
-    with open(path, "wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-
-
 def _print_guess(paths: tuple[Path, ...]) -> None:
-    from hakaru.sources.table import guess
+    from hakaru.sources.ingest import guess_mapping
 
-    click.echo(guess(paths[0]))
+    click.echo(guess_mapping(paths[0]))

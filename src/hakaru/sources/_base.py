@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import bz2
-import codecs
-import gzip
 import importlib
-import io
 import pkgutil
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
-from hakaru.errors import SourceError
+from hakaru.errors import HakaruError, SourceError
 from hakaru.registry import Registry
+from hakaru.sources._packing import ENDINGS, HEAD_BYTES, encoding_of, is_gzip, open_bytes
+from hakaru.sources._strangers import refuse_stranger
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-HEAD_BYTES = 65536
-BLOCK_BYTES = 1 << 20
 RELATIVE = "relative_dates"  # the fact that a log's dates count from no known day
 SOURCES: Registry[Source] = Registry("source")
 
@@ -79,6 +74,7 @@ def load_all() -> Registry[Source]:
 
 def detect(path: Path) -> Source:
     """The source that recognises a file by its beginning."""
+    refuse_stranger(path)
     start = head(path)
     found = [source for source in load_all() if source.recognises(path, start)]
     if len(found) == 1:
@@ -86,41 +82,66 @@ def detect(path: Path) -> Source:
     if not found:
         first = start.splitlines()[0][:120] if start.strip() else "(empty)"
         raise SourceError(
-            f"{path}: the format is not known. It begins: {first!r}\n"
-            f"Name it with --format ({', '.join(SOURCES.ids())}); for a log of your own make, "
-            f"start with: hakaru ingest {path} --format table --guess"
+            f"{path}: the format is not known. It begins: {first!r}\n{_next_step(path, start)}"
         )
     names = " and ".join(source.id for source in found)
     raise SourceError(f"{path}: looks like {names}; choose one with --format")
 
 
+def _next_step(path: Path, start: str) -> str:
+    """What leads on from a file that no source recognises."""
+    if not start.strip():
+        return "Check the command that wrote it."
+    if "\0" in start:
+        return f"It is no text. Export the jobs as CSV with a header line; known: {_known()}"
+    return f"If it is one of these, name it with --format: {_known()}.\n{table_advice(path)}"
+
+
+def table_advice(path: Path) -> str:
+    """How to have a mapping proposed; for what is no table, how to make one of it first."""
+    if _is_table(path):
+        return f"For any other table, begin with: hakaru ingest {path} --format table --guess"
+    return (
+        "It is no table with commas, semicolons, tabs or bars between its columns. Words between blanks "
+        "become one with (add a line of names at the top, if it has none):\n"
+        f"  awk -v OFS=, '!/^;/ {{$1 = $1; print}}' {path} > jobs.csv\n"
+        "  hakaru ingest jobs.csv --format table --guess"
+    )
+
+
+def _is_table(path: Path) -> bool:
+    """Whether `--guess` would find columns in it: no advice may lead to another refusal."""
+    from hakaru.sources.table import guess
+    from hakaru.sources.table._mapping import Shape
+    from hakaru.sources.table._tabular import header, is_parquet
+
+    start = head(path)
+    try:
+        guess(path)
+        return is_parquet(path, start) or len(header(start, Shape(), str(path))[0]) > 1
+    except HakaruError:
+        return False
+
+
+def _known() -> str:
+    return "; ".join(f"{each.id} ({each.title})" for each in SOURCES if each.id != "synth")
+
+
 def head(path: Path, size: int = HEAD_BYTES) -> str:
     """The beginning of a file, unpacked, as text."""
-    try:
-        with open_bytes(path) as file:
-            return file.read(size).decode("utf-8", errors="replace").removeprefix("\ufeff")
-    except FileNotFoundError:
-        raise SourceError(f"{path}: there is no such file") from None
-    except IsADirectoryError:
-        raise SourceError(f"{path}: is a folder; name the files in it, e.g. {path}/*") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{path}: cannot be read: {error}") from None
-
-
-def open_bytes(path: Path) -> io.BufferedIOBase | gzip.GzipFile | bz2.BZ2File:
-    if path.suffix == ".gz":
-        return gzip.open(path)
-    if path.suffix == ".bz2":
-        return bz2.open(path)
-    return open(path, "rb")
+    with open_bytes(path) as file:
+        start = file.read(size)
+    return start.decode(encoding_of(start) or "utf-8", errors="replace").removeprefix("\ufeff")
 
 
 def lines(path: Path) -> str:
-    """A query for the lines of a text file (.gz too): `_line`, from 1, and `_text`."""
+    """A query for the lines of a text file, gz too: `_line`, from 1, and `_text`."""
+    compression = "gzip" if is_gzip(path) else "none"
     return f"""
         SELECT row_number() OVER () AS _line,
                CASE WHEN suffix(line, chr(13)) THEN rtrim(line, chr(13)) ELSE coalesce(line, '') END AS _text
         FROM read_csv({quote(str(path))}, columns = {{'line': 'VARCHAR'}}, auto_detect = false,
+                      compression = '{compression}',
                       delim = '\x01\x02\x03', quote = '', escape = '', header = false,
                       strict_mode = false, max_line_size = 16777216)
     """
@@ -130,45 +151,16 @@ def is_not_utf8(error: Exception) -> bool:
     return "not utf-8 encoded" in str(error)
 
 
-def utf8_copy(path: Path, folder: Path) -> Path:
-    """The file unpacked into `folder`, with U+FFFD where its bytes are not UTF-8; lines stay lines."""
-    folder.mkdir(parents=True)
-    copy = folder / path.name.removesuffix(".gz").removesuffix(".bz2")
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    with open_bytes(path) as file, open(copy, "wb") as out:
-        while block := file.read(BLOCK_BYTES):
-            out.write(decoder.decode(block).encode())
-        out.write(decoder.decode(b"", final=True).encode())
-    return copy
-
-
 def without_replaced(records: Records) -> Records:
     """The records of a `utf8_copy`: those that lost bytes to U+FFFD are rejected."""
     reason = "CASE WHEN contains(_text, chr(65533)) THEN 'not valid UTF-8' ELSE _reason END"
     return replace(records, sql=f"SELECT * REPLACE ({reason} AS _reason) FROM ({records.sql})")
 
 
-def check_gzip(path: Path, is_wanted: Callable[[], bool] = lambda: True) -> None:
-    """DuckDB does not look at a .gz file's checksum, so a damaged one reads as odd or wrong lines."""
-    try:
-        with open(path, "rb") as file:
-            member = None  # zlib alone takes a quarter less time than the module gzip
-            while is_wanted() and (block := file.read(HEAD_BYTES)):
-                while block := block if member else block.lstrip(b"\0"):
-                    member = member or zlib.decompressobj(wbits=31)
-                    member.decompress(block)
-                    block = member.unused_data
-                    member = None if member.eof else member
-            if member and is_wanted():
-                raise EOFError("it ends too early")
-    except (OSError, EOFError, zlib.error) as error:
-        raise SourceError(f"{path}: the file is damaged: {error}; fetch it again") from None
-
-
 def stem(path: Path) -> str:
     """The file's name without its endings: `a/b.swf.gz` is `b`."""
     name = path.name
-    for ending in (".gz", ".bz2", ".csv", ".swf", ".txt", ".parquet", ".log"):
+    for ending in (*ENDINGS, ".csv", ".swf", ".txt", ".parquet", ".log"):
         name = name.removesuffix(ending)
     return name
 

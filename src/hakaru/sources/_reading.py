@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hakaru.sources._packing import is_gzip
+
 LOOK_BYTES = 65536
 LOW_SIDE = 0.9
 # comments, and the steps of a Slurm job (`12.batch`), which are lines and not records
@@ -54,12 +56,12 @@ def rows_a_byte(path: Path) -> float:
     with open(path, "rb") as file:
         packed = file.read(LOOK_BYTES)
     text = packed
-    if path.suffix == ".gz":
+    if is_gzip(path):
         try:
             text = zlib.decompressobj(wbits=31).decompress(packed)
         except zlib.error:
             return 0.0
-    elif b"\0" in packed:  # Parquet, or packed in another way
+    elif b"\0" in packed:  # Parquet
         return 0.0
     if not packed:
         return 0.0

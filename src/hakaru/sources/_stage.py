@@ -20,15 +20,10 @@ from hakaru.engine.dialect import DUCKDB_TYPES, quote
 from hakaru.engine.duckdb import one_row
 from hakaru.errors import SourceError
 from hakaru.schema import JOBS, REJECTS, STATES
-from hakaru.sources._base import (
-    Records,
-    Source,
-    check_gzip,
-    first_reason,
-    is_not_utf8,
-    utf8_copy,
-    without_replaced,
-)
+from hakaru.settings import Ingest
+from hakaru.sources._base import Records, Source, first_reason, is_not_utf8, without_replaced
+from hakaru.sources._inputs import Input
+from hakaru.sources._packing import Meter, check_gzip, is_gzip, utf8_copy
 from hakaru.sources._reading import Reading, rows_a_byte
 
 if TYPE_CHECKING:
@@ -73,7 +68,8 @@ class Batch:
     cluster: str
     strict: bool
     folder: Path
-    names: Mapping[Path, str] = field(default_factory=dict)
+    limits: Ingest
+    inputs: Mapping[Path, Input]
     facts: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     synthetic: bool = False
     warnings: list[str] = field(default_factory=list)
@@ -97,11 +93,11 @@ class Batch:
 
     def name(self, path: Path) -> str:
         """What the lake calls a file."""
-        return self.names.get(path, str(path.resolve()))
+        return self.inputs[path].name
 
     def shown(self, path: Path) -> str:
         """What a message calls a file: as the caller did."""
-        return self.names.get(path, str(path))
+        return self.inputs[path].shown
 
     def counts(self) -> tuple[int, int]:
         """Rows read, and how many of them were rejected."""
@@ -202,8 +198,10 @@ def _read_one(
     source: Source,
     options: Mapping[str, Any],
 ) -> Records:
-    if path.suffix == ".gz":
-        check_gzip(path, is_wanted=lambda: not batch.stopped.is_set())
+    if is_gzip(path):
+        size = path.stat().st_size
+        meter = Meter(path, batch.folder, batch.limits, packed_bytes=size, is_written=False)
+        check_gzip(path, meter, is_wanted=lambda: not batch.stopped.is_set())
     try:
         try:
             records = source.read(con, path, batch.cluster, options)
@@ -211,7 +209,7 @@ def _read_one(
         except duckdb.Error as error:
             if not is_not_utf8(error):
                 raise
-            copy = utf8_copy(path, batch.folder / uuid.uuid4().hex)
+            copy = utf8_copy(path, batch.folder / uuid.uuid4().hex, batch.limits)
             records = without_replaced(source.read(con, copy, batch.cluster, options))
             _stage(batch, con, path, source, records)
     except duckdb.OutOfMemoryException as error:

@@ -6,9 +6,10 @@ Everything is staged first; the lake changes in one commit a table at the end, o
 from __future__ import annotations
 
 import json
+import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,10 +22,12 @@ from hakaru.formats import logs
 from hakaru.lake import Conflicts, Lake, Upsert
 from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
-from hakaru.settings import check_cluster_name, load
-from hakaru.sources._base import Source, detect, head, load_all
+from hakaru.settings import Ingest, check_cluster_name, load
+from hakaru.sources._base import Source, detect, load_all
+from hakaru.sources._inputs import named, receive
 from hakaru.sources._options import check_facts, checked, refuse_unused, said_by, warnings_on_zone
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
+from hakaru.sources._strangers import refuse_stranger
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -78,54 +81,43 @@ def ingest(
         format = "sacct"
     if not paths:
         raise SourceError("no file to read")
-    with _named(names or {}):
-        started_at = datetime.now(UTC)
-        chosen = [(path, _source_of(path, format)) for path in _once(paths)]
-        for source in {source.id: source for _, source in chosen}.values():
-            source.check([path for path, s in chosen if s is source])
-        refuse_unused(options, [source for _, source in chosen])
-        options["site_zone"] = _site_zone(lake, cluster)
-        with (
-            lake.staging() as folder,
-            closing(connect(engine or EngineSettings(), spill_to=str(folder))) as con,
-        ):
-            batch = Batch(con, cluster, strict, folder, names or {})
-            read_all(batch, chosen, options, progress)
-            batch.facts |= said_by(options)
-            check_facts(cluster, batch.facts)
-            return _store(lake, batch, chosen, started_at)
-
-
-@contextmanager
-def _named(names: Mapping[Path, str]) -> Iterator[None]:
-    """A source's errors speak of the path it was given: let them say the log's own name."""
-    try:
-        yield
-    except SourceError as error:
-        told = str(error)
-        for path, name in names.items():
-            told = told.replace(str(path), name)
-        if told == str(error):
-            raise
-        raise SourceError(told) from None
-
-
-def _site_zone(lake: Lake, cluster: str) -> str | None:
-    """The cluster's zone, where hakaru.toml or an earlier log says it."""
-    site = load(lake.workspace, lake.facts()).cluster(cluster)
-    return site.zone if site.has_zone else None
-
-
-def _once(paths: Sequence[Path]) -> list[Path]:
-    """The paths without those that name a file again."""
-    return list({path.resolve(): path for path in reversed(paths)}.values())[::-1]
+    settings = load(lake.workspace, lake.facts())
+    started_at = datetime.now(UTC)
+    with lake.staging() as folder:
+        inputs = receive(paths, folder, settings.ingest, names or {})
+        with named(inputs):
+            chosen = [(each.path, _source_of(each.path, format)) for each in inputs]
+            for source in {source.id: source for _, source in chosen}.values():
+                source.check([path for path, s in chosen if s is source])
+            refuse_unused(options, [source for _, source in chosen])
+            site = settings.cluster(cluster)
+            options["site_zone"] = site.zone if site.has_zone else None
+            with closing(connect(engine or EngineSettings(), spill_to=str(folder))) as con:
+                by_path = {each.path: each for each in inputs}
+                batch = Batch(con, cluster, strict, folder, settings.ingest, by_path)
+                read_all(batch, chosen, options, progress)
+                batch.facts |= said_by(options)
+                check_facts(cluster, batch.facts)
+                return _store(lake, batch, chosen, started_at)
 
 
 def _source_of(path: Path, format: str | None) -> Source:
     if format is None:
         return detect(path)
-    head(path, 1)  # says so if the file is missing or no file
-    return load_all().get(format)
+    source = load_all().get(format)
+    refuse_stranger(path, format)
+    return source
+
+
+def guess_mapping(path: Path) -> str:
+    """A mapping for `--format table`, proposed from a file, packed or not, or from a pipe."""
+    from hakaru.sources.table import guess
+
+    with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
+        (log,) = receive([path], Path(folder), Ingest(), {})
+        with named([log]):
+            refuse_stranger(log.path, "table")
+            return guess(log.path).replace(str(log.path), log.shown)
 
 
 def _store(

@@ -22,7 +22,7 @@ from hakaru.engine.where import parse_moment
 from hakaru.errors import SourceError
 from hakaru.formats.metadata import FACTS
 from hakaru.settings import is_zone
-from hakaru.sources._base import RELATIVE, Records, first_reason, head, lines, source
+from hakaru.sources._base import RELATIVE, Records, first_reason, head, lines, source, table_advice
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -332,8 +332,8 @@ def _refuse_other_layouts(con: DuckDBPyConnection, path: Path, header: Header) -
     if problem:
         raise SourceError(
             f"{path}: not the Standard Workload Format: {problem}. Line {line} reads {text!r}.\n"
-            f"Its {NUM_FIELDS} columns are: {', '.join(title for _, title in FIELDS)}. Name other "
-            "columns in a mapping with: --format table --guess"
+            f"Its {NUM_FIELDS} columns are: {', '.join(title for _, title in FIELDS)}. "
+            f"{table_advice(path)}"
         )
     return first_submit_s  # type: ignore[no-any-return]
 

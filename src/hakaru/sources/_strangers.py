@@ -1,0 +1,220 @@
+"""Files that are not read, by what they are: how each is recognised, and what to do with it.
+
+A new kind is one entry of `STRANGERS` and a sample in `tests/sources/test_strangers.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hakaru.errors import SourceError
+from hakaru.sources._packing import HEAD_BYTES, open_bytes
+
+Recogniser = Callable[[bytes], bool]
+
+GUESS = "  hakaru ingest jobs.csv --format table --guess > mapping.toml\n"
+GUESS += "  hakaru ingest jobs.csv --format table --mapping mapping.toml --cluster NAME"
+SACCT = (
+    "Write the jobs as text, which every version of Slurm can:\n"
+    "  SLURM_TIME_FORMAT=%s sacct -a -D -P --noconvert --delimiter=$'\\x1f' -S 2024-01-01 -o JobID,"
+    "JobIDRaw,User,Account,Partition,State,ExitCode,NNodes,AllocTRES,ReqTRES,NCPUS,TimelimitRaw,Submit,"
+    "Eligible,Start,End,ElapsedRaw,NodeList,JobName > jobs.txt\n"
+    "  hakaru ingest jobs.txt --cluster NAME"
+)
+TELEMETRY = (
+    "It holds measurements of GPUs and no jobs; read the scheduler's log instead. For Slurm:\n"
+    + SACCT.split("\n", 1)[1]
+)
+TO_CSV = "Write the ended jobs as CSV and have a mapping proposed:\n"
+PBS = r"""  awk -F';' 'BEGIN {
+      print "job_id,user,queue,submit_time,start_time,end_time,walltime_req,nodes,exit_code"}
+    $2 == "E" {split("", v); n = split($4, a, " ")
+      for (i = 1; i <= n; i++) {p = index(a[i], "="); v[substr(a[i], 1, p - 1)] = substr(a[i], p + 1)}
+      print $3 "," v["user"] "," v["queue"] "," v["qtime"] "," v["start"] "," v["end"] "," \
+        v["Resource_List.walltime"] "," v["Resource_List.nodect"] "," v["Exit_status"]}' FILE > jobs.csv
+"""
+SGE = r"""  awk -F: 'BEGIN {print "job_id,user,queue,submit_time,start_time,end_time,slots,exit_code"}
+    !/^#/ && $9 > 0 && $10 > 0 {print $6 "," $4 "," $1 "," $9 "," $10 "," $11 "," $35 "," $13}' \
+    FILE > jobs.csv
+"""
+LSF = r"""  awk 'BEGIN {print "job_id,user,queue,slots,submit_time,start_time,end_time"}
+    $1 == "\"JOB_FINISH\"" && $11 > 0 {gsub(/"/, "")
+      print $4 "," $12 "," $13 "," $7 "," $8 "," $11 "," $3}' FILE > jobs.csv
+"""
+STATE = rb"COMPLETED|FAILED|CANCELLED( by \d+)?|TIMEOUT|OUT_OF_MEMORY|NODE_FAIL|PREEMPTED|PENDING|RUNNING"
+JOB_ID = rb"\d+(_\d+|_\[.*\]|\+\d+)?(\.\w+)?"
+# what only Slurm's jobs have in JSON; where the file says who wrote it, that may stand at its end
+SLURM_KEYS = (
+    '"(association|allocation_nodes|derived_exit_code|het_job_id|accrue_time|tres_alloc_str)"'
+)
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A kind of file. `readable_as` names the formats that may read it all the same when asked for."""
+
+    kind: str
+    recognises: Recogniser
+    advice: str  # FILE stands for the file's name
+    readable_as: tuple[str, ...] = ()
+
+
+def refuse_stranger(path: Path, format: str | None = None) -> None:
+    """Name a file that is known and not read, and say what to do with it."""
+    with open_bytes(path) as file:
+        head = file.read(HEAD_BYTES)
+    for each in STRANGERS:
+        if format not in each.readable_as and each.recognises(head):
+            advice = each.advice.replace("FILE", str(path))
+            raise SourceError(f"{path}: is {each.kind}, which is not read. {advice}")
+
+
+def _begins(*starts: bytes) -> Recogniser:
+    return lambda head: head.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(starts)
+
+
+def _has(*patterns: str) -> Recogniser:
+    """Every pattern is found, each from the beginning of a line where it begins with ^."""
+    wanted = [re.compile(pattern.encode(), re.MULTILINE | re.IGNORECASE) for pattern in patterns]
+    return lambda head: all(pattern.search(head) for pattern in wanted)
+
+
+def _record(pattern: str) -> Recogniser:
+    """The first line that is neither blank nor a comment is such a record."""
+    wanted = re.compile(pattern.encode())
+
+    def recognises(head: bytes) -> bool:
+        rows = (row.strip() for row in head.splitlines())
+        first = next((row for row in rows if row and not row.startswith((b"#", b";"))), b"")
+        return wanted.match(first) is not None
+
+    return recognises
+
+
+def _is_headless_sacct(head: bytes) -> bool:
+    """A job's id and a state of Slurm stand in the first line, where the names of fields would be."""
+    first = head.split(b"\n", 1)[0].rstrip(b"\r")
+    for delimiter in (b"|", b"\x1f", b"\t", b",", b";"):
+        cells = first.split(delimiter)
+        has_id = any(re.fullmatch(JOB_ID, cell) for cell in cells)
+        if len(cells) > 2 and has_id and any(re.fullmatch(STATE, cell) for cell in cells):
+            return True
+    return False
+
+
+# The particular before the general: the first that recognises a file names it.
+STRANGERS: tuple[Stranger, ...] = (
+    Stranger(
+        "a Git LFS pointer and not the file itself",
+        _begins(b"version https://git-lfs.github.com/spec/"),
+        "Fetch the file, in its repository, with: git lfs pull",
+    ),
+    Stranger(
+        "a git-annex pointer and not the file itself",
+        _begins(b"/annex/objects/"),
+        "Fetch the file, in its repository, with: git annex get FILE",
+    ),
+    Stranger(
+        "a SQLite database",
+        _begins(b"SQLite format 3\0"),
+        "List its tables with `sqlite3 FILE .tables`, and write the one that holds the jobs as CSV:\n"
+        '  sqlite3 -header -csv FILE "SELECT * FROM TABLE" > jobs.csv\n' + GUESS,
+    ),
+    Stranger(
+        "a 7z archive", _begins(b"7z\xbc\xaf\x27\x1c"), "Unpack it and name the log: 7z x FILE"
+    ),
+    Stranger("a RAR archive", _begins(b"Rar!\x1a\x07"), "Unpack it and name the log: unrar x FILE"),
+    Stranger(
+        "packed with LZ4", _begins(b"\x04\x22\x4d\x18"), "Unpack it first: lz4 -d FILE jobs.txt"
+    ),
+    Stranger(
+        "packed with compress (.Z)", _begins(b"\x1f\x9d"), "Unpack it first: zcat FILE > jobs.txt"
+    ),
+    Stranger(
+        "a tar archive",
+        lambda head: head[257:262] == b"ustar",
+        "Unpack it and name the logs: tar xf FILE",
+    ),
+    Stranger("a PDF", _begins(b"%PDF-"), "Ask its author for the jobs as CSV, then:\n" + GUESS),
+    Stranger(
+        "an Excel file (.xls)",
+        _begins(b"\xd0\xcf\x11\xe0"),
+        "Save the sheet as CSV (UTF-8), here jobs.csv, then:\n" + GUESS,
+    ),
+    Stranger(
+        "a web page (HTML)",
+        lambda head: _begins(b"<!doctype html", b"<html")(head.lower()),
+        "A download that wants you to sign in often gives one. Fetch the log itself with a browser.",
+    ),
+    Stranger("nvidia-smi's XML", _has(r"\A\s*<", "<!DOCTYPE nvidia_smi_log"), TELEMETRY),
+    Stranger(
+        "an XML file",
+        _begins(b"<?xml", b"<!DOCTYPE"),
+        "Write its jobs as CSV with a header line, e.g. with Python's xml.etree, then:\n" + GUESS,
+    ),
+    Stranger("Slurm's JSON (sacct --json)", _has(r"\A\s*\{", '"jobs"', '"sacct"'), SACCT),
+    Stranger("Slurm's JSON (squeue --json)", _has(r"\A\s*\{", '"jobs"', '"squeue"'), SACCT),
+    Stranger("slurmrestd's JSON", _has(r"\A\s*\{", '"jobs"', r"openapi\\?/|Slurm OpenAPI"), SACCT),
+    Stranger(
+        "Slurm's JSON (sacct --json or slurmrestd)", _has(r"\A\s*\{", '"jobs"', SLURM_KEYS), SACCT
+    ),
+    Stranger(
+        "JSON",
+        _record(r'(\{\s*("|$|\})|\[\s*(\{|\[|"|$))'),
+        "Write it as CSV, here with Hakaru's own DuckDB, and have a mapping proposed:\n"
+        "  python -c \"import duckdb; duckdb.read_json('FILE').write_csv('jobs.csv')\"\n" + GUESS,
+    ),
+    Stranger(
+        "PBS or Torque accounting",
+        _record(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Z];[^;]*;"),
+        TO_CSV + PBS + GUESS,
+        readable_as=("table",),
+    ),
+    Stranger(
+        "Grid Engine (SGE) accounting",
+        _record(r"(?:[^:]*:){5}\d+:(?:[^:]*:){2}\d+:\d+:\d+:\d+:(?:[^:]*:){28}"),
+        TO_CSV + SGE + GUESS,
+        readable_as=("table",),
+    ),
+    Stranger(
+        "LSF accounting (lsb.acct)",
+        _record(r'"(JOB_FINISH2?|JOB_NEW|JOB_START|EVENT_ADRSV_FINISH)" "[\d.]+" \d+ '),
+        TO_CSV + LSF + GUESS,
+        readable_as=("table",),
+    ),
+    Stranger(
+        "nvidia-smi's CSV",
+        _record(r".*\b(utilization\.(gpu|memory)|memory\.(used|total|free)|power\.draw)\b"),
+        TELEMETRY,
+        readable_as=("table",),
+    ),
+    Stranger("nvidia-smi's table for the screen", _has(r"^\|\s*NVIDIA-SMI \d"), TELEMETRY),
+    Stranger("DCGM's text", _has(r"^DCGM_FI_\w+[{ ]|^#\s*Entity\s+\w+"), TELEMETRY),
+    Stranger("Prometheus text", _has(r"^# (HELP|TYPE) [\w:]+ \w+"), TELEMETRY),
+    Stranger(
+        "Prometheus text",
+        _record(r'[a-zA-Z_:][\w:]*\{\w+="[^"]*".*\} [-+\d.eNaIinf]+( \d+)?$'),
+        TELEMETRY,
+    ),
+    Stranger(
+        "sacct's table for the screen, whose cells are cut off",
+        _has(r"\A\s*JobID\s+\w+.*\r?\n\s*-+ [- ]+\s*$"),
+        "Add -P to the command that wrote it. " + SACCT,
+    ),
+    Stranger(
+        "squeue's table, without the jobs that have ended",
+        _has(r"\A\s*JOBID\s+PARTITION\s+NAME\s+USER\s"),
+        SACCT,
+    ),
+    Stranger(
+        "sacct's text without its header line",
+        _is_headless_sacct,
+        "Name its fields in their order, as they were given to sacct -o, for example:\n"
+        "  hakaru ingest FILE --cluster NAME --fields JobID,User,Partition,State,Submit,Start,End\n"
+        "Or write it again without -n (--noheader).",
+        readable_as=("sacct", "table"),
+    ),
+)
