@@ -155,6 +155,18 @@ def test_downloads(page: Tab) -> None:
     ]
 
 
+def test_a_saved_svg_is_well_formed_whatever_names_hold(chromium: Any, tmp_path: Path) -> None:
+    lake = put_jobs(Lake.create(tmp_path), [job(i, queue="a\x01\x1b[31mb") for i in range(3)])
+    with running(create_app(lake)) as server, tab(chromium, server) as page:
+        page.open("/workload/queues?cluster=c")
+        page.drawn("queues")
+        page.page.click("summary:has-text('Download')")
+        with page.page.expect_download() as got:
+            page.page.click(".download >> text=SVG")
+        image = ElementTree.fromstring(Path(got.value.path()).read_bytes())
+    assert "a\ufffd\ufffd[31mb" in {each.text for each in image.iter() if each.text}
+
+
 def test_times_of_a_table_are_the_sites(chromium: Any, tmp_path: Path) -> None:
     """Midnight in UTC is nine in Tokyo, in the table of a figure as in the list of jobs."""
     lake = put_jobs(Lake.create(tmp_path), [job(i) for i in range(3)])
