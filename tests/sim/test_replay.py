@@ -12,6 +12,8 @@ import pytest
 from hakaru import sim
 from hakaru.analyses import Selection, open_session
 from hakaru.lake import Lake
+from hakaru.sim import whatif
+from hakaru.sim.advise._advice import _compared
 from hakaru.sim.machine import Change
 from hakaru.sim.replay import (
     Known,
@@ -23,6 +25,7 @@ from hakaru.sim.replay import (
     recorded_measures,
     trusted_jobs,
 )
+from hakaru.sim.whatif.fidelity import Fidelity
 from tests.sim._jobs import play, workload
 
 DAY = 86400
@@ -208,3 +211,33 @@ def test_who_begins_in_the_first_second_of_a_month_has_waited_until_then():
     schedule = play(jobs, sim.Machine.flat(4), "fcfs")
     assert schedule.start.tolist()[2] == JUNE
     assert [month.backlog for month in months_of(schedule)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("months", "counted"),
+    [
+        ("trusted", {"2018-05"}),
+        ("plausible", {"2018-05", "2018-07"}),
+        ("all", {"2018-05", "2018-06", "2018-07"}),
+    ],
+)
+def test_months_are_chosen_alike_by_what_if_and_advice(months, counted):
+    """May fits; June needs twice the machine for a week, July a quarter more for two."""
+    jobs = [
+        recorded(MAY, DAY, 1, 0.0),
+        recorded(JUNE, 7 * DAY, 4, 0.0),
+        recorded(JUNE, 7 * DAY, 4, 0.0),
+        recorded(JULY, 14 * DAY, 4, 0.0),
+        recorded(JULY, 14 * DAY, 1, 0.0),
+    ]
+    schedule = play(jobs, sim.Machine.flat(4), "fcfs")
+    assert [month.trusted for month in months_of(schedule)] == ["yes", "no", "partly"]
+    scenario = whatif.read(f"months = '{months}'\n[[variant]]\nnodes = 1\n")
+    fidelity = Fidelity.of(schedule, scenario, "UTC")
+    names = {month.name for month in months_of(schedule)}
+    assert (fidelity.months or names) == counted
+    chosen, (num, total) = _compared(schedule, months, "UTC")
+    assert (num, total) == (len(counted), 3)
+    assert chosen.tolist() == [
+        month in counted for month in ("2018-05", *["2018-06"] * 2, *["2018-07"] * 2)
+    ]

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from hakaru.sim.workload import Workload
 
 Trust = Literal["yes", "partly", "no"]
+Months = Literal["trusted", "plausible", "all"]
+# whose jobs count where months are chosen so
+TRUST: Mapping[str, tuple[Trust, ...]] = {
+    "trusted": ("yes",),
+    "plausible": ("yes", "partly"),
+    "all": ("yes", "partly", "no"),
+}
 CLOSE_S = 300
 LEAST_KNOWN = 0.95  # of the jobs that begin
 LEAST_WAIT_S = 60  # below it, one wait is as short as the other

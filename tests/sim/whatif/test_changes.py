@@ -196,3 +196,10 @@ def test_every_job_knows_which_of_the_log_it_is() -> None:
     assert sorted(origin[~copies].tolist()) == list(range(100))
     names = np.array(grown.workload.names["user"])[grown.workload.user[copies]]
     assert [f"u{i % 10}" for i in origin[copies]] == [name.split(" ")[0] for name in names]
+
+
+def test_an_accurate_request_is_never_below_its_part_of_the_run() -> None:
+    """1.1 times 1,005 s is 1,105.5 s: whole seconds above, as one below would not be 1.1 times."""
+    jobs = workload((0, 1005, 1, {"requested_s": 9000.0}))
+    got, _ = change.make_accurate(jobs, AccurateRequests(100, 1.1, 10), seed=1)
+    assert got.request.tolist() == [1106]

@@ -11,6 +11,7 @@ import pytest
 from hakaru.report._whatif import _group
 from hakaru.sim import whatif
 from hakaru.sim.whatif import table
+from hakaru.sim.whatif.compare import groupings_of
 from hakaru.sim.whatif.curves import waits_of
 from hakaru.sim.whatif.outcome import Change, GroupChange, Outcome, Variant
 from hakaru.sim.whatif.words import duration
@@ -143,3 +144,22 @@ def test_a_curve_of_waits_counts_all_that_waited_no_longer() -> None:
     many = waits_of(np.arange(10_000))
     assert len(many) <= 400 and many[-1] == (9999.0, 1.0)
     assert all(share == (value + 1) / 10_000 for value, share in many)
+
+
+def test_users_are_grouped_by_how_much_they_use() -> None:
+    """50, 40 and 10 of 100 PE seconds: exactly half, then up to nine tenths, then the rest."""
+    jobs = [(0, 10, 4, {"user": "ben"}), (1, 10, 1, {"user": "cy"}), (2, 50, 1, {"user": "ann"})]
+    users = groupings_of(workload(*jobs, (3, 10, 9, {"user": None})))[2]
+    assert list(users.names) == ["heavy users (1)", "middling users (1)", "light users (1)"]
+    assert users.code.tolist() == [1, 2, 0, -1]
+
+
+@pytest.mark.parametrize(("num_jobs", "is_compared"), [(29, False), (30, True)])
+def test_a_group_of_thirty_jobs_is_compared(num_jobs: int, is_compared: bool) -> None:
+    jobs: list[Any] = [(week * WEEK_S, 60, 1, {"queue": "other"}) for week in range(12)]
+    jobs += [(at, 60, 1, {"queue": "small"}) for at in range(num_jobs)]
+    text = "[machine]\nprocessors = 1\n[[variant]]\nname = 'two'\nmachine = { processors = 2 }\n"
+    jobs.sort(key=lambda job: job[0])
+    got = whatif.run(whatif.read(text), workload(*jobs), num_processes=1)
+    named = [group.group for group in got.variants[0].groups if group.by == "queue"]
+    assert named == (["small"] if is_compared else [])

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from hakaru.sim.advise.space import Point, Rule, Space, Value
 from hakaru.sim.advise.sureness import change_of
 from hakaru.sim.advise.verdict import Evidence, Verdict, verdict_of
 from hakaru.sim.metrics import groups_of
-from hakaru.sim.replay import Known, months_of
+from hakaru.sim.replay import TRUST, Known, Months, months_of
 from hakaru.sim.run import Options, simulate
 from hakaru.sim.whatif.intervals import bounds_of
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 WEEK_S = 7 * 86400
 NUM_BEST = 5
-Months = Literal["trusted", "plausible", "all"]
-TRUST = {"trusted": ("yes",), "plausible": ("yes", "partly"), "all": ("yes", "partly", "no")}
 
 
 @dataclass(frozen=True)

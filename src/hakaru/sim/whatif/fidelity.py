@@ -11,7 +11,7 @@ import numpy as np
 
 from hakaru.sim import replay
 from hakaru.sim.metrics import groups_of
-from hakaru.sim.replay import Known
+from hakaru.sim.replay import TRUST, Known
 from hakaru.sim.whatif.words import duration
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ NONE_LEFT = (
     "The record contradicts the machine in every month (the jobs need more than it has): all are compared, "
     "and little can be said."
 )
-TRUST = {"trusted": ("yes",), "plausible": ("yes", "partly"), "all": ("yes", "partly", "no")}
 
 
 @dataclass(frozen=True)
