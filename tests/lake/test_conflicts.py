@@ -68,6 +68,26 @@ def test_what_contradicts(
         assert later.num_conflicts + later.num_updated + later.num_unchanged == 1
 
 
+OTHER: dict[str, tuple[Any, Any]] = {
+    "string": ("a", "b"),
+    "bigint": (3, 4),
+    "double": (3.0, 4.0),
+    "timestamp": (FAR, utc("2031-01-01T00:00:00")),
+    "list<string>": (["a"], ["b"]),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in JOBS.names if name not in JOBS.key])
+def test_every_column_can_contradict(lake: Lake, con: Any, name: str) -> None:
+    values = ("failed", "timeout") if name == "state" else OTHER[JOBS.column(name).type]
+    one, other = (job(1, **{name: value}) for value in values)
+    together = lake.put_rows(con, JOBS, [one, other])
+    assert together.inside.columns == (name,)
+    one, other = (row | {"job_id": "2"} for row in (one, other))
+    lake.put_rows(con, JOBS, [one])
+    assert lake.put_rows(con, JOBS, [other]).stored.columns == (name,)
+
+
 def test_three_of_many_are_named_and_the_columns_that_differ_most_come_first(
     lake: Lake, con: Any
 ) -> None:

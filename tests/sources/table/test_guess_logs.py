@@ -232,4 +232,5 @@ def test_three_rows_are_shown_as_they_would_be_read() -> None:
     assert shown["job_id"] == ["application_1.0", "application_2.0", "application_2.1"]
     assert shown["num_gpus"] == ["8", "1", "1"]
     assert shown["submitted_at"][:3] == ["2017-10-09", "07:02:26", "UTC"]
+    assert shown["wait_s"] == ["154", "s", "10", "s", "3,660", "s"]
     assert shown["run_s"] == ["3,600", "s", "3,600", "s", "60", "s"]

@@ -1,0 +1,193 @@
+"""Where a guess must decide: units, per node or in total, what sets jobs apart, and what is unsure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hakaru.sources.table import guess
+from tests.sources.table._site import Site, picked
+
+AT = 1554076800
+
+
+def log(folder: Path, *columns: tuple[str, list[Any]]) -> Path:
+    """A log with these columns; ids and submit times, an hour apart, are added."""
+    names = ["id", "submit", *(name for name, _ in columns)]
+    num = max(len(values) for _, values in columns)
+    rows = [[i, AT + 3600 * i, *(values[i] for _, values in columns)] for i in range(num)]
+    path = folder / "log.csv"
+    path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]) + "\n")
+    return path
+
+
+def line_of(text: str, canonical: str) -> str | None:
+    found = [row for row in text.splitlines() if row.startswith(f"{canonical} = ")]
+    return found[0].split(" = ", 1)[1].split("  #")[0] if found else None
+
+
+def unsure(text: str, what: str) -> str | None:
+    head = text.split("[columns]")[0].split("# The first")[0].splitlines()
+    found = [row for row in head if row.startswith(f"#   {what}: ")]
+    return found[0].split(": ", 1)[1] if found else None
+
+
+@pytest.mark.parametrize(
+    ("values", "unit"),
+    [
+        ([2, 4095], "GB"),
+        ([2, 4096], "MiB"),
+        ([2, 512_000], "MiB"),
+        ([4096, 134_217_728], "KiB"),  # 128 GiB
+        ([4096, 68_719_476_736], "B"),  # 64 GiB
+    ],
+)
+def test_the_unit_of_memory_by_the_greatest_job(
+    tmp_path: Path, values: list[int], unit: str
+) -> None:
+    text = guess(log(tmp_path, ("mem", values)))
+    assert line_of(text, "memory_mib") == f'{{ column = "mem", unit = "{unit}" }}'
+    assert (unsure(text, "memory_mib") is None) == (unit == "B")
+
+
+@pytest.mark.parametrize(
+    ("memory", "written"),
+    [
+        (["4Gn", "8Gn"], '{ column = "ReqMem", unit = "size", times = "ReqNodes" }'),
+        (["4Gc", "8Gc"], '{ column = "ReqMem", unit = "size", times = "ReqCPUS" }'),
+        (["4G", "8G"], '{ column = "ReqMem", unit = "size" }'),
+    ],
+)
+def test_memory_per_node_and_per_cpu(tmp_path: Path, memory: list[str], written: str) -> None:
+    text = guess(log(tmp_path, ("ReqNodes", [1, 2]), ("ReqCPUS", [4, 8]), ("ReqMem", memory)))
+    assert line_of(text, "memory_mib") == written
+    assert unsure(text, "memory_mib") is None
+
+
+def test_memory_that_mixes_both_is_unsure(tmp_path: Path) -> None:
+    columns = (("ReqNodes", [1, 2]), ("ReqCPUS", [4, 8]), ("ReqMem", ["4Gn", "8Gc"]))
+    text = guess(log(tmp_path, *columns))
+    assert line_of(text, "memory_mib") == '{ column = "ReqMem", unit = "size" }'
+    assert "per node (n) or per CPU (c)" in str(unsure(text, "memory_mib"))
+
+
+def test_a_duration_that_often_differs_from_its_times_is_unsure(tmp_path: Path) -> None:
+    start, end = [AT + 4000] * 4, [AT + 4600] * 4
+    columns = (("start", start), ("end", end), ("elapsed", [600, 600, 90, 90]))
+    text = guess(log(tmp_path, *columns))
+    assert line_of(text, "run_s") == '{ column = "elapsed", unit = "s" }'
+    assert unsure(text, "run_s") == 'nothing tells the unit of "elapsed"'
+    named = guess(log(tmp_path, *columns[:2], ("elapsed_s", [600, 600, 90, 90])))
+    assert unsure(named, "run_s") == '"elapsed_s" is not end - start in 50% of the rows'
+
+
+def test_times_outweigh_the_unit_in_a_name(tmp_path: Path) -> None:
+    start, end = [AT + 4000] * 2, [AT + 4600, AT + 7600]
+    text = guess(log(tmp_path, ("start", start), ("end", end), ("run_time_s", [10, 60])))
+    assert line_of(text, "run_s") == '{ column = "run_time_s", unit = "min" }'
+    assert unsure(text, "run_s") == "its name says s, but start and end say min"
+
+
+def test_a_wait_is_held_against_submission_and_start(tmp_path: Path) -> None:
+    start, end = [AT + 600, AT + 3600 + 1200], [AT + 90_000, AT + 90_000]
+    text = guess(log(tmp_path, ("start", start), ("end", end), ("wait", [10, 20])))
+    assert line_of(text, "wait_s") == '{ column = "wait", unit = "min" }'
+
+
+def test_a_duration_without_times_has_the_unit_of_the_times(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"id,submit,duration\n1,{AT}000,60000\n2,{AT}500,30000\n")
+    text = guess(path)
+    assert line_of(text, "run_s") == '{ column = "duration", unit = "ms" }'
+    assert unsure(text, "run_s") == 'nothing tells the unit of "duration"'
+
+
+def test_zero_is_no_limit_and_minus_one_no_count(tmp_path: Path) -> None:
+    start, end = [AT + 20_000] * 3, [AT + 20_600] * 3
+    columns = (("start", start), ("end", end), ("limit", [0, 900, 1200]), ("gpus", [1, -1, 4]))
+    text = guess(log(tmp_path, *columns))
+    assert line_of(text, "requested_s") == '{ column = "limit", unit = "s", missing = ["0"] }'
+    assert line_of(text, "num_gpus") == '{ column = "gpus", missing = ["-1"] }'
+    assert line_of(guess(log(tmp_path, ("gpus", [1, -2]))), "num_gpus") is None
+
+
+@pytest.mark.parametrize(
+    ("values", "written", "why"),
+    [
+        ([1, 5000], '"nodes"', None),
+        ([1, 5_000_000], None, '"nodes" is no number of them: some are too large'),
+        ([1, 2.5], None, '"nodes" is no number of them: some are not whole'),
+    ],
+)
+def test_a_number_of_nodes_is_whole_and_believable(
+    tmp_path: Path, values: list[float], written: str | None, why: str | None
+) -> None:
+    text = guess(log(tmp_path, ("nodes", values)))
+    assert (line_of(text, "num_nodes"), unsure(text, "num_nodes")) == (written, why)
+
+
+def test_a_few_bad_cells_do_not_hide_what_a_column_is(tmp_path: Path) -> None:
+    text = guess(log(tmp_path, ("gpus", [*([2] * 39), "two"])))
+    assert line_of(text, "num_gpus") == '"gpus"'
+    assert unsure(text, "rows") == (
+        "1 of 40 rows would be rejected; line 41: gpus: 'two' is not a whole number"
+    )
+
+
+def test_rows_that_cannot_be_read_are_no_examples(tmp_path: Path) -> None:
+    text = guess(log(tmp_path, ("gpus", ["two", *([2] * 39)])))
+    (shown,) = (row for row in text.splitlines() if row.startswith("#   num_gpus "))
+    assert shown.split()[2:] == ["2", "2", "2"]
+
+
+def test_gpus_in_the_hundreds_of_a_node_are_unsure(tmp_path: Path) -> None:
+    text = guess(log(tmp_path, ("nodes", [1, 1]), ("gpus", [8, 65])))
+    assert unsure(text, "num_gpus") == "some jobs have more than 64 GPUs on a node"
+    assert unsure(guess(log(tmp_path, ("nodes", [1, 1]), ("gpus", [8, 64]))), "num_gpus") is None
+
+
+def test_terminated_beside_completed_is_killed(site: Site, tmp_path: Path) -> None:
+    path = log(tmp_path, ("state", ["Completed", "Terminated"]))
+    site.read(path, guess(path))
+    assert picked(site.jobs(), "state") == [("completed",), ("killed",)]
+
+
+# ---- what sets apart the rows of one id
+
+
+def tasks(folder: Path, **columns: list[Any]) -> str:
+    """The guess for four rows of one id and one submit time, with other ends."""
+    path = folder / "log.csv"
+    names = ["job", "submit", "end", *columns]
+    rows = [[7, AT, AT + 60 * i, *(values[i] for values in columns.values())] for i in range(4)]
+    path.write_text("\n".join(",".join(map(str, row)) for row in [names, *rows]) + "\n")
+    return guess(path)
+
+
+def test_of_two_columns_the_one_that_sets_rows_apart_joins_the_id(tmp_path: Path) -> None:
+    text = tasks(tmp_path, step=[1, 1, 2, 2], idx=[1, 2, 3, 4])
+    assert line_of(text, "job_id") == '["job", "idx"]'
+    assert line_of(tasks(tmp_path, number=[0, 1, 2, 3]), "job_id") == '["job", "number"]'
+
+
+def test_a_measurement_is_no_index(tmp_path: Path) -> None:
+    text = tasks(tmp_path, priority=[700, 701, 703, 709])
+    assert line_of(text, "job_id") == '"job"'
+    assert str(unsure(text, "job_id")).startswith("3 rows have the id and submit time of another")
+
+
+def test_the_same_row_twice_needs_no_other_id(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"job,task,submit\n1,1,{AT}\n1,1,{AT}\n2,1,{AT}\n")
+    text = guess(path)
+    assert line_of(text, "job_id") == '"job"' and unsure(text, "job_id") is None
+
+
+def test_names_are_ids_only_where_each_is_unique(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(f"job_name,submit\na,{AT}\nb,{AT}\n")
+    assert line_of(guess(path), "job_id") == '"job_name"'
+    path.write_text(f"job_name,submit\na,{AT}\na,{AT + 1}\n")
+    assert line_of(guess(path), "job_id") == "{ line = true }"
