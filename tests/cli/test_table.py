@@ -68,6 +68,12 @@ def test_parts_repeat_the_key_and_blocks_are_the_last_resort() -> None:
     assert texts == ["── 1 ──", "key  a", "x_0  12,345", "── 2 ──", "key  b", "x_0  6"]
 
 
+def test_a_table_as_wide_as_the_page_stays_whole() -> None:
+    """The key takes 3 places, each number 6, and 2 lie between: 19 in all."""
+    assert len([text for text, _ in table_lines(columns(2), 1, 19)]) == 4
+    assert len([text for text, _ in table_lines(columns(2), 1, 18)]) == 9
+
+
 def test_a_pipe_has_no_trailing_blanks(log: Path) -> None:
     for verb in (["show", "walltime", "--from", log], ["analyses"], ["analyses", "-v"]):
         assert not any(line.endswith(" ") for line in hakaru(*verb).output.splitlines())

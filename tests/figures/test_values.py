@@ -148,6 +148,14 @@ def test_users_and_accounts_are_not_mixed_up() -> None:
     assert len({s["color"] for s in option["series"]}) == 2
 
 
+def test_grouped_bars_of_people_count_users() -> None:
+    table = {"queue": ["a", "b"], "quarter": ["2018Q1", "2018Q1"], "num_users": [7, 9]}
+    table |= {"num_accounts": [3, 2], "num_jobs": [70, 90]}
+    option = draw(result("users-by-quarter", table, by="queue")).option
+    assert {s["name"]: values(s) for s in option["series"]} == {"a": [7], "b": [9]}
+    assert option["yAxis"]["name"] == "Active users"
+
+
 # ---- stacked bars
 
 
@@ -209,6 +217,13 @@ def test_a_box_names_its_five_numbers_in_the_reader_s_language() -> None:
     told = box["data"][0]["tooltip"]["formatter"]
     numbers = [part.rsplit(" ", 1)[1] for part in told.split(" · ")]
     assert numbers == ["0.01", "0.02", "0.05", "0.4", "1.5"]
+
+
+def test_a_box_a_group_is_named_by_quarter_and_group() -> None:
+    table = {"queue": ["long", "short"]} | boxes(2)
+    option = draw(result("request-accuracy-by-quarter", table, by="queue")).option
+    assert option["xAxis"]["data"] == ["2000Q1\nlong", "2000Q2\nshort"]
+    assert option["xAxis"]["name"] == "Queue, Quarter"
 
 
 # ---- curves

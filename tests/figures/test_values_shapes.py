@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from hakaru.figures import draw
 from tests.figures._draw import values
 from tests.figures._result import result
@@ -97,6 +99,16 @@ def test_rows_beyond_the_first_twenty_four_are_told() -> None:
     figure = draw(result("walltime", table))
     assert len(figure.option["yAxis"]["data"]) == 24
     assert figure.own_notes[-1] == "drawn: the first 24 of 26 rows"
+
+
+@pytest.mark.parametrize("num", [3, 4])
+def test_rows_without_data_are_listed_where_they_are_few(num: int) -> None:
+    parts = ["submit to start", *(f"part {n}" for n in range(num))]
+    table = {"part": parts, "num_jobs": [9] + [0] * num}
+    table |= {name: [50.0] + [None] * num for name in ("mean_s", "median_s", "p90_s", "max_s")}
+    (note,) = draw(result("waits", table)).own_notes
+    assert ("part 0 (0); part 1 (0)" in note) == (num == 3)
+    assert ("4 rows" in note) == (num == 4)
 
 
 # ---- shares
@@ -195,6 +207,15 @@ def test_a_line_a_job_by_the_number_of_its_nodes() -> None:
     assert option["series"][1]["data"][0]["where"] == (
         "cluster = 'c' AND job_id = '1' AND submitted_at = '2018-01-01T00:00:00+00:00'"
     )
+
+
+def test_an_axis_ends_at_a_power_that_is_the_largest_value_itself() -> None:
+    one = {"num_nodes": [8], "num_pes": [64], "wait_h": [100.0], "run_h": [10.0]}
+    option = draw(result("job-shapes", shapes(1, **one))).option
+    assert [axis["max"] for axis in option["parallelAxis"]] == [8, 64, 100, 10]
+    small = {"num_nodes": [1], "num_pes": [1], "wait_h": [0.0], "run_h": [0.0]}
+    ends = [a["max"] for a in draw(result("job-shapes", shapes(1, **small))).option["parallelAxis"]]
+    assert ends == [2, 2, 1, 1]
 
 
 def test_panels_share_the_lines_that_a_screen_can_show() -> None:

@@ -66,6 +66,29 @@ def test_the_week_s_hours_are_in_their_places() -> None:
     assert option["yAxis"][0]["inverse"], "Monday is on top"
 
 
+def test_three_groups_are_panels_on_one_scale() -> None:
+    """The largest mean is the last group's; three panels of two a row need two rows of 274 pixels."""
+    table = {
+        "queue": ["a", "b", "c"], "weekday": [0, 0, 0], "hour": [1, 1, 1],
+        "num_jobs": [1, 2, 3], "mean": [0.5, 1.5, 7.5],
+    }  # fmt: skip
+    figure = draw(result("arrivals-by-week", table, by="queue"))
+    assert figure.option["visualMap"]["max"] == 7.5
+    assert [title["text"] for title in figure.option["title"]] == ["a", "b", "c"]
+    tops = [grid["top"] for grid in figure.option["grid"]]
+    assert tops[0] == tops[1] and tops[2] == tops[0] + 274
+    assert figure.height == tops[0] + 2 * 274
+    assert [values(s)[0][2] for s in figure.option["series"]] == [0.5, 1.5, 7.5]
+
+
+def test_days_are_counted_a_day_and_hours_an_hour() -> None:
+    days = {"weekday": list(range(7)), "num_jobs": [1] * 7, "mean": [1.0] * 7, "sd": [0.0] * 7}
+    option = draw(result("arrivals-by-weekday", days)).option
+    assert option["yAxis"][0]["name"].endswith("a day")
+    assert option["series"][0]["data"] == [1, 1, 1, 1, 1, None, None]
+    assert draw(result("arrivals-by-hour", hours())).option["yAxis"][0]["name"].endswith("an hour")
+
+
 # ---- levels over time
 
 

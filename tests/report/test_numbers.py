@@ -57,6 +57,9 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     ]
     bad = {"cluster": "c", "source": "sacct", "text": "…"}
     rows = [bad | {"file": f"/in/{file}", "line": line, "reason": why} for file, line, why in seen]
+    # another cluster's, of which the report says nothing
+    rows.append(rows[0] | {"cluster": "d", "reason": "no start"})
+    put(made, INGESTS.name, [ingest | {"ingest_id": "d", "cluster": "d", "source": "swf"}])
     put(made, REJECTS.name, rows)
     return made
 
@@ -125,6 +128,7 @@ def test_rejects_with_the_first_place_of_each_reason(seen: dict[str, Any]) -> No
 def test_ingests_in_their_columns(seen: dict[str, Any]) -> None:
     rows = seen["quality"]["ingests"]
     assert ["2018-05-01 10:30", "sacct", "b.csv, a.csv", "1,100", "90", "7", "3"] in rows
+    assert {row[1] for row in rows} == {"sacct", "test"}
     (other,) = [row for row in rows if row[1] == "test"]
     assert other[3:] == ["–"] * 4, "what an ingest did not count is unknown, not 0"
 

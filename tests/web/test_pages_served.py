@@ -144,6 +144,23 @@ def test_filters_are_chips_that_can_be_taken_away(client: httpx.Client) -> None:
     assert size == {"queue", "state"}
 
 
+def test_a_chip_of_several_states_takes_one_away(client: httpx.Client) -> None:
+    page = get(client, "/jobs?state=failed&state=completed")
+    left = [
+        parse_qs(urlsplit(unescape(href)).query).get("state")
+        for href in re.findall(r'<a class="chip" href="([^"]*)"', page)
+    ]
+    assert sorted(left, key=str) == [["completed"], ["failed"]]
+
+
+def test_the_filter_of_a_page_and_the_rules_of_a_figure_hold_together(client: httpx.Client) -> None:
+    """`a OR b AND rule` would let jobs pass that the figure leaves out."""
+    page = get(client, "/workload/walltime?where=num_gpus+%3E+1+OR+run_s+%3E+60")
+    (href,) = re.findall(r'href="(/jobs[^"]*)">Jobs behind it', page)
+    (where,) = parse_qs(urlsplit(unescape(href)).query)["where"]
+    assert where.startswith("(num_gpus > 1 OR run_s > 60) AND ")
+
+
 def test_jobs_behind_a_card_are_of_its_period_unless_it_shows_who_was_there(
     client: httpx.Client,
 ) -> None:
