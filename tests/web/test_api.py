@@ -204,6 +204,7 @@ def test_overview_of_an_open_period_has_nothing_before(ask: httpx.Client) -> Non
         "at": "2018-03-17T09:00:00Z",
         "busy_pes": 0.0,
         "installed_pes": None,
+        "seen_pes": None,
         "jobs_running": 0,
         "jobs_waiting": 1,
         "pes_waiting": 1.0,
