@@ -15,7 +15,7 @@ COLUMNS = (
     ("num_jobs", "Jobs", 1, "num_jobs"), ("pe_hours", "{one}-hours", 1, "pe_hours"),
     ("share_pe_hours", "Of the cluster’s hours", 2, None),
     ("median_wait_s", "Median wait", 1, "median_wait_s"),
-    ("p95_wait_s", "95 % wait under", 2, "p95_wait_s"), ("median_run_s", "Median run", 2, "median_run_s"),
+    ("p95_wait_s", "95 % wait under", 2, "p95_wait_s"), ("median_run_s", "Median run", 3, "median_run_s"),
     ("median_request_accuracy", "Used of request", 2, "median_request_accuracy"),
     ("share_completed", "Completed", 1, "share_completed"), ("share_failed", "Failed", 1, "share_failed"),
     ("share_timeout", "Timed out", 2, "share_timeout"),
