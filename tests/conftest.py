@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -81,21 +82,25 @@ def put(lake: Lake, table: str, rows: list[dict[str, Any]]) -> None:
     con.close()
 
 
-def put_jobs(lake: Lake, rows: list[dict[str, Any]], facts: str = "{}") -> Lake:
-    """Store hand-written jobs as if they had been ingested."""
+def put_jobs(
+    lake: Lake, rows: list[dict[str, Any]], facts: str = "{}", zone: str | None = "UTC"
+) -> Lake:
+    """Store hand-written jobs as if they had been ingested, of a site whose zone is known."""
     put(lake, JOBS.name, rows)
     clusters = sorted({row["cluster"] for row in rows} or {"c"})
     now = datetime.now(UTC)
     for name in clusters:
         ingest = {"ingest_id": name, "cluster": name, "source": "test", "synthetic": False}
         put(lake, INGESTS.name, [ingest | {"started_at": now, "ended_at": now}])
+        known = json.dumps({"zone": zone} if zone else {})
+        put(lake, CLUSTERS.name, [{"cluster": name, "source": "", "facts": known}])
         put(lake, CLUSTERS.name, [{"cluster": name, "source": "test", "facts": facts}])
     return lake
 
 
 @pytest.fixture
 def lake_of(lake: Lake) -> Callable[..., Lake]:
-    def make(rows: list[dict[str, Any]], facts: str = "{}") -> Lake:
-        return put_jobs(lake, rows, facts)
+    def make(rows: list[dict[str, Any]], facts: str = "{}", zone: str | None = "UTC") -> Lake:
+        return put_jobs(lake, rows, facts, zone)
 
     return make

@@ -98,3 +98,103 @@ def test_named_nodes_say_nothing_beside_a_size_that_is_set(lake_of: Make) -> Non
     rows = [stay(1, 0, 0, 60, num_gpus=2, nodes=["n1"])]
     lake = lake_of(rows, facts='{"nodes": 4, "gpus_per_node": 4}')
     assert said(lake, "load") == said(lake, "utilisation") == []
+
+
+# ---- what the log does not say
+
+
+BY_CLOCK = (
+    "arrivals-by-hour",
+    "arrivals-by-weekday",
+    "arrivals-by-week",
+    "jobs-by-quarter",
+    "load",
+)
+
+
+@pytest.mark.parametrize("id", BY_CLOCK)
+def test_hours_in_utc_are_told_with_the_lines_that_set_the_zone(lake_of: Make, id: str) -> None:
+    sized = '{"nodes": 1, "gpus_per_node": 8}'
+    told, line = said(lake_of([stay(1, 0, 0, 60)], sized, zone=None), id)
+    assert told.startswith("hours and days of c are in UTC: the site's time zone is not known")
+    assert "hakaru.toml under [clusters.c]" in told and line == 'zone = "Asia/Tokyo"'
+    assert (
+        remarks(ask(lake_of([stay(1, 0, 0, 60)], sized, zone=None), id), language("ja"))[1] == line
+    )
+
+
+@pytest.mark.parametrize("id", BY_CLOCK)
+def test_a_known_zone_needs_no_remark_be_it_utc(lake_of: Make, id: str) -> None:
+    assert said(lake_of([stay(1, 0, 0, 60)], '{"nodes": 1, "gpus_per_node": 8}'), id) == []
+
+
+def test_only_what_goes_by_the_clock_has_the_remark(lake_of: Make) -> None:
+    lake = lake_of([stay(1, 0, 0, 60)], zone=None)
+    assert said(lake, "walltime") == said(lake, "waits") == []
+    assert len(said(lake, "walltime", by="quarter")) == 2
+
+
+def test_the_zone_may_be_set_later_without_reading_again(lake_of: Make) -> None:
+    lake = lake_of([stay(1, 0, 0, 60)], zone=None)
+    (lake.workspace / "hakaru.toml").write_text('[clusters.c]\nzone = "Asia/Tokyo"\n')
+    result = ask(lake, "arrivals-by-hour")
+    assert remarks(result, ENGLISH) == []
+    assert [row["hour"] for row in result.rows if row["num_jobs"]] == [9]  # midnight in UTC
+
+
+@pytest.mark.parametrize("id", BY_CLOCK[:4])
+def test_relative_dates_are_told_and_their_zone_is_not_asked_for(lake_of: Make, id: str) -> None:
+    (told,) = said(lake_of([stay(1, 0, 0, 60)], '{"relative_dates": true}', zone=None), id)
+    assert told.startswith("the dates of c are relative") and "--start" in told
+
+
+def ended(*states: str | None) -> list[dict[str, Any]]:
+    return [stay(i, 0, 0, 60, state=state) for i, state in enumerate(states)]
+
+
+def test_states_that_are_all_failed(lake_of: Make) -> None:
+    lake = lake_of([*ended(*["failed"] * 20), stay(99, 0, None, None, state="pending")])
+    told = "all 20 ended jobs of c are failed: the log's states carry no information"
+    for id in ("states", "walltime", "request-accuracy", "users"):
+        assert [line.startswith(told) for line in said(lake, id)] == [True], id
+    assert said(lake, "waits") == said(lake, "walltime", states=("any",)) == []
+    assert said(lake, "walltime", states=("failed",)) == []
+
+
+def test_states_that_are_all_completed(lake_of: Make) -> None:
+    lake = lake_of(ended(*["completed"] * 20))
+    assert said(lake, "states")[0].startswith("all 20 ended jobs of c are completed")
+    assert said(lake, "walltime") == []
+
+
+def test_states_that_are_not_there(lake_of: Make) -> None:
+    (told,) = said(lake_of(ended(*[None] * 20)), "walltime")
+    assert told.startswith("the log of c does not say how its 20 jobs ended")
+
+
+@pytest.mark.parametrize(
+    "states", [["failed"] * 19, ["failed"] * 19 + ["completed"], ["failed"] * 19 + [None]]
+)
+def test_states_that_say_something_or_are_few(lake_of: Make, states: list[str | None]) -> None:
+    lake = lake_of(ended(*states))
+    assert said(lake, "states") == said(lake, "walltime") == []
+
+
+def test_the_states_of_the_whole_log_count_not_those_chosen(lake_of: Make) -> None:
+    lake = lake_of(ended(*["failed"] * 20, "completed"))
+    assert said(lake, "states", where="state = 'failed'") == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "sizes"),
+    [
+        ('{"cpus": 100, "unit": "cpu"}', {100.0}),
+        ('{"cpus": 100, "nodes": 7, "cpus_per_node": 8, "unit": "cpu"}', {100.0}),
+        ('{"gpus": 100, "nodes": 7, "cpus_per_node": 8, "unit": "cpu"}', {56.0}),
+        ('{"gpus": 12}', {12.0}),
+        ('{"cpus": 12}', {None}),
+    ],
+)
+def test_a_machine_of_a_known_total(lake_of: Make, facts: str, sizes: set[float | None]) -> None:
+    rows = ask(lake_of([stay(1, 0, 0, 60, num_cpus=4)], facts), "load").rows
+    assert {row["num_pes_installed"] for row in rows} == sizes

@@ -128,3 +128,24 @@ def test_the_sentences_of_the_paper(aaic_lake: Lake) -> None:
     assert "Kraken ~33.0 %" in found["beside-wra_mean"].text
     assert "few-users" not in found
     assert "AAIC" not in " ".join(each.text for each in found.values())
+
+
+@pytest.mark.parametrize(
+    ("facts", "zone", "end"),
+    [
+        ("{}", "Asia/Tokyo", "starts at 00:00."),
+        ("{}", None, "(In UTC: the site's time zone is not known.)"),
+        ('{"relative_dates": true}', None, None),
+    ],
+)
+def test_hours_of_an_unknown_zone_are_told_as_such(
+    lake_of: Callable[..., Lake], facts: str, zone: str | None, end: str | None
+) -> None:
+    """Ten jobs at midnight UTC and none at other hours; of relative dates no hour is told at all."""
+    at = utc("2018-01-01T00:00:00")
+    rows = [job(i, submitted_at=at, started_at=at, ended_at=at) for i in range(10)]
+    found = findings(lake_of(rows, facts, zone))
+    if end is None:
+        assert "busiest-hour" not in found and "busiest-day" not in found
+    else:
+        assert found["busiest-hour"].text.endswith(end)

@@ -1,13 +1,13 @@
-"""What must be said beside a table: jobs that the other unit would count, and a machine's size that is
-unknown or that the log exceeds."""
+"""What must be said beside a table: jobs that the other unit would count, a machine's size that is unknown or
+that the log exceeds, and what the log does not say (`_caveats.py`)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hakaru.analyses._caveats import caveat_remarks, toml_table
 from hakaru.analyses._unit import other_unit
 
 if TYPE_CHECKING:
@@ -18,8 +18,12 @@ Rows = list[dict[str, Any]]
 
 
 def remarks(result: Result, words: Language) -> list[str]:
-    """Sentences on jobs that the unit leaves out, and on the machine's size beside a table of its use."""
-    left = [*unit_remarks(result, words), *over_remarks(result, words)]
+    """Sentences on jobs that the unit leaves out, on the log, and on the machine's size beside its use."""
+    left = [
+        *unit_remarks(result, words),
+        *caveat_remarks(result, words),
+        *over_remarks(result, words),
+    ]
     if "utilisation" not in result.table.column_names:
         return left
     return left + [
@@ -80,9 +84,8 @@ def _of_one(result: Result, name: str, rows: Rows, words: Language) -> list[str]
 
 def _unknown(result: Result, name: str, rows: Rows, words: Language) -> list[str]:
     """With the lines that would tell it: of the size that the log shows, or an example."""
-    table = name if re.fullmatch(r"[\w-]+", name) else f'"{name}"'
     per_node = "cpus_per_node" if words.unit == "cpu" else "gpus_per_node"
-    values = {"cluster": name, "table": f"[clusters.{table}]"}
+    values = {"cluster": name, "table": toml_table(name)}
     seen = result.seen.get(name)
     if seen is None:
         told = words.say("remark", "size_unknown", **values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses._base import Analysis
+from hakaru.analyses._caveats import Caveats
 from hakaru.analyses._machine import Over, Seen
 from hakaru.analyses._select import Selection
 from hakaru.analyses._unit import Unit
@@ -44,6 +45,7 @@ class Result:
     uncounted: Mapping[str, int] = field(default_factory=dict)
     over: Mapping[str, Over] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
+    caveats: Caveats = field(default_factory=Caveats)
 
     @property
     def num_used(self) -> int:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses._base import ANALYSES, Analysis, Rule
+from hakaru.analyses._caveats import OneState, caveats_of, one_state
 from hakaru.analyses._machine import Over, Seen, seen
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._select import (
@@ -45,6 +46,7 @@ class Session:
     span: tuple[datetime, datetime] | None = None
     chosen_unit: Unit | None = None
     _units: dict[str, Unit] = field(default_factory=dict, init=False)
+    _states: dict[str, OneState | None] = field(default_factory=dict, init=False)
     _scope: Any = field(default=None, init=False)
     _words: set[str] = field(default_factory=set, init=False)
     _beside: set[str] = field(default_factory=set, init=False)
@@ -84,6 +86,13 @@ class Session:
             uncounted=self._left_by_unit(rules, counts, selection, analysis.period),
             over=self._over(rules, selection) if use else {},
             seen=self._seen_sizes(selection) if use else {},
+            caveats=caveats_of(
+                self.settings,
+                selection.clusters,
+                {*words_of(sql), selection.by or ""},
+                selection.states or analysis.states,
+                self._one_state,
+            ),
         )
 
     def ask(self, sql: str, selection: Selection) -> pa.Table:
@@ -94,6 +103,11 @@ class Session:
     def stored(self, columns: Collection[str]) -> str:
         """All stored jobs of all clusters, as something that a query can select from."""
         return self.engine.relation(JOBS, self.files, columns)
+
+    def _one_state(self, cluster: str) -> OneState | None:
+        if cluster not in self._states:
+            self._states[cluster] = one_state(self.engine, self.stored, cluster)
+        return self._states[cluster]
 
     def unit(self, cluster: str) -> Unit:
         """What the size of this cluster's jobs counts: as chosen, as set, else what most hours are."""

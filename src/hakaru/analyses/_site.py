@@ -156,8 +156,9 @@ class Site:
 
         rows = []
         for name, cluster in self.clusters.items():
-            per_node = self._pes_per_node(name)
-            spans = cluster.nodes if per_node else ()
+            total = cluster.gpus if self.units[name] == "gpu" else cluster.cpus
+            per_node = 1 if total else self._pes_per_node(name)
+            spans = total or (cluster.nodes if per_node else ())
             starts = [_seconds(span.since) for span in spans]
             for span, since, until in zip(spans, starts, [*starts[1:], None], strict=False):
                 num_pes = float(span.count * (per_node or 0))

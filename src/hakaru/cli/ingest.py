@@ -26,7 +26,9 @@ def _complete_formats(ctx: click.Context, param: click.Parameter, start: str) ->
 Examples:
   hakaru ingest aaicwl-*.csv.gz --cluster aaic
   hakaru ingest jobs.txt --cluster mine --zone Asia/Tokyo
-  sacct … | hakaru ingest - --cluster mine
+  sacct … | hakaru ingest - --cluster mine --zone Asia/Tokyo
+  hakaru ingest log.swf --cluster old --start 2014-03-01
+  hakaru ingest jobs.txt --cluster mine --fields JobID,State,Submit,Start,End
 
 README.md has the whole sacct command."""
 )

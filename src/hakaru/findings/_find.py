@@ -27,6 +27,7 @@ BESIDE = (
 )
 APART = 1.5  # times the nearest published figure
 COUNTS_PEOPLE = ("few-users",)
+BY_CLOCK = ("busiest-hour", "busiest-day")
 
 
 def stand_out(
@@ -70,9 +71,14 @@ def _found(rule: Numbers, results: Mapping[Key, Result], words: Language) -> Fin
     told = rule.rule(result.rows) if result and result.num_used else None
     if result is None or told is None or not all(map(math.isfinite, told.values.values())):
         return None
+    by_clock = rule.id in BY_CLOCK
+    if by_clock and result.caveats.relative:  # no hour of the day is known
+        return None
     counts = counted(result.analysis, result.selection)
-    jobs = words.jobs(counts.min_run_s, counts.states)
-    return Finding(rule.id, written(told, words, jobs), rule.analysis, told.values)
+    text = written(told, words, words.jobs(counts.min_run_s, counts.states))
+    if by_clock and result.caveats.unzoned:
+        text = words.say("finding", "in_utc", text=text)
+    return Finding(rule.id, text, rule.analysis, told.values)
 
 
 def _beside(comparison: Comparison, words: Language) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hakaru.analyses import remarks
 from hakaru.report._beside import citations, compared_view, published_view
 from hakaru.schema import JOBS
 from hakaru.texts import VOCABULARIES, Language
@@ -71,7 +72,7 @@ def _machine(story: Story) -> list[tuple[str, str]]:
     pairs = {
         "cluster": story.cluster,
         "period": period,
-        "zone": site.zone,
+        "zone": site.zone if site.has_zone else f"{site.zone} ({unknown})",
         "jobs": words.number(log.num_jobs),
         "users": people if log.num_users is None else words.number(log.num_users),
         "accounts": people if log.num_accounts is None else words.number(log.num_accounts),
@@ -137,7 +138,11 @@ def _figure(story: Story, part: Part) -> dict[str, Any]:
         "option": None if part.figure.kind == "table" else _option(part.figure),
         "notes": [
             *_notes(words, part.result),
-            *(() if part.figure.kind == "table" else part.figure.own_notes),
+            *(
+                remarks(part.result, words)
+                if part.figure.kind == "table"
+                else part.figure.own_notes
+            ),
             *([words.say("report", "users_note")] if part.counts_ids else []),
         ],
         "table": _table(

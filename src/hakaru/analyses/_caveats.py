@@ -1,0 +1,98 @@
+"""What a log does not say and a figure must: the site's time zone, when the log began, how its jobs ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hakaru.schema import ENDED
+
+if TYPE_CHECKING:
+    from hakaru.analyses._result import Result
+    from hakaru.engine import Engine
+    from hakaru.settings import Settings
+    from hakaru.texts import Language
+
+# What a query names that goes by the site's clock.
+CALENDAR = {
+    *("submitted_local", "ended_local", "sites", "hour", "weekday"),
+    *("quarter", "quarter_number", "ended_quarter_number"),
+}
+FEW_JOBS = 20  # in so few, one state may be chance
+
+
+@dataclass(frozen=True)
+class OneState:
+    """The state (null: unknown) of all jobs of a cluster that are neither pending nor running."""
+
+    state: str | None
+    num_jobs: int
+
+
+@dataclass(frozen=True)
+class Caveats:
+    """The clusters of a result whose hours are in UTC, whose dates are relative, whose states are all one."""
+
+    unzoned: tuple[str, ...] = ()
+    relative: tuple[str, ...] = ()
+    one_state: Mapping[str, OneState] = field(default_factory=dict)
+
+
+def caveats_of(
+    settings: Settings,
+    clusters: Collection[str],
+    asked: Collection[str],
+    states: Collection[str],
+    one_state: Callable[[str], OneState | None],
+) -> Caveats:
+    """By the words of the query (`asked`, with the group) and the states that it keeps (none: all)."""
+    unzoned, relative, alone = [], [], {}
+    keeps = states and "any" not in states
+    for name in clusters:
+        site = settings.cluster(name)
+        if CALENDAR & {*asked}:
+            relative += [name] if site.relative_dates else []
+            unzoned += [] if site.has_zone or site.relative_dates else [name]
+        found = one_state(name) if keeps or "state" in asked else None
+        # Where all are completed, a figure of the completed ones loses nothing.
+        if found and ("state" in asked or found.state not in states):
+            alone[name] = found
+    return Caveats(tuple(unzoned), tuple(relative), alone)
+
+
+def one_state(
+    engine: Engine, stored: Callable[[Collection[str]], str], name: str
+) -> OneState | None:
+    """The only state of a cluster's ended jobs, or of jobs whose end is unknown; null where they differ."""
+    listed = ", ".join(f"'{state}'" for state in ENDED)
+    (row,) = engine.query(
+        f"""
+        SELECT count(*) AS num_jobs, count(state) AS num_known, min(state) AS least, max(state) AS most
+        FROM {stored(["cluster", "state"])} AS stored
+        WHERE cluster = '{name}' AND (state IS NULL OR state IN ({listed}))
+        """
+    ).to_pylist()
+    is_one = row["least"] == row["most"] and row["num_known"] in (0, row["num_jobs"])
+    return (
+        OneState(row["least"], row["num_jobs"]) if is_one and row["num_jobs"] >= FEW_JOBS else None
+    )
+
+
+def caveat_remarks(result: Result, words: Language) -> list[str]:
+    caveats = result.caveats
+    lines = [words.say("remark", "dates_relative", cluster=name) for name in caveats.relative]
+    for name in caveats.unzoned:
+        told = words.say("remark", "zone_unknown", cluster=name, table=toml_table(name))
+        lines += [told, 'zone = "Asia/Tokyo"']
+    for name, found in caveats.one_state.items():
+        key = "one_state" if found.state else "no_states"
+        values = {"num_jobs": words.number(found.num_jobs), "state": found.state or ""}
+        lines.append(words.say("remark", key, cluster=name, **values))
+    return lines
+
+
+def toml_table(name: str) -> str:
+    """The table of hakaru.toml that sets something of a cluster."""
+    return f"[clusters.{name}]" if re.fullmatch(r"[\w-]+", name) else f'[clusters."{name}"]'
