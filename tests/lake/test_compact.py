@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from hakaru.lake import Lake, Upsert
 from hakaru.schema import INGESTS, JOBS
@@ -43,6 +44,16 @@ def test_compaction_joins_files_a_cluster_in_order_of_time(lake: Lake, con: Any)
     )
     assert lake.put_rows(con, JOBS, [job(9, cluster="a")]) == Upsert(num_new=1)
     assert lake.files(JOBS, ["b"]) == [b]
+
+
+def test_a_large_file_of_several_clusters_is_parted_too(
+    lake: Lake, con: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.put_rows(con, JOBS, [job(1, cluster="a"), job(1, cluster="b")])
+    monkeypatch.setattr("hakaru.lake._merge.FILE_BYTES", 0)  # then no file is small
+    lake.compact()
+    assert len(lake.files(JOBS)) == 2
+    assert set(lake.files(JOBS, ["a"])).isdisjoint(lake.files(JOBS, ["b"]))
 
 
 def test_a_compacted_lake_is_left_alone(lake: Lake, con: Any) -> None:
