@@ -176,3 +176,10 @@ def test_a_limit_names_what_is_there(limit: sim.Limit, zone: str, message: str) 
     options = sim.Options(limits=[limit], zone=zone)
     with pytest.raises(HakaruError, match=message):
         sim.simulate(workload((0, 1, 1)), FOUR, sim.POLICIES.get("easy"), options)
+
+
+def test_whoever_came_first_steps_in_first_at_whichever_door() -> None:
+    """One runs and one is queued; of those outside, at a door of their own each, the earlier goes in."""
+    jobs = [(at, 100 if at == 0 else 10, 4, {"user": f"u{at}"}) for at in range(5)]
+    held = [sim.Limit("all", "queued-jobs", 1), sim.Limit("user", "queued-jobs", 1)]
+    assert starts(jobs, FOUR, "easy", limits=held) == [0, 100, 110, 120, 130]

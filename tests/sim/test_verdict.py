@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,13 @@ import pytest
 from hakaru.errors import HakaruError
 from hakaru.sim import POLICIES, Machine, simulate
 from hakaru.sim.advise import Advice, Constraints, Effort, Found, Loss, Measured, Objective, advise
+from hakaru.sim.advise.case import _worse
 from hakaru.sim.advise.losses import Waits, excess_h, losses_of
+from hakaru.sim.advise.search import Search
 from hakaru.sim.advise.space import Knob, Rule, Space
+from hakaru.sim.advise.sureness import change_of
 from hakaru.sim.advise.verdict import Evidence, verdict_of
+from hakaru.sim.whatif.intervals import Weeks
 from tests.sim.test_advise import ANYBODY, EASY, MACHINE, P95_OF_ANN, WEEK, Row, jobs_of, weeks
 
 
@@ -245,3 +250,48 @@ def test_a_machine_of_other_size_is_judged_alike():
     )
     assert got.verdict.kind == "keep"  # nobody waits: nothing beats it
     assert got.refused is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after", "worse"),
+    [
+        ("mean_wait_s", 100.0, 110.0, 0.1),
+        ("mean_wait_s", 100.0, 90.0, -0.1),
+        ("utilisation", 0.5, 0.4, 0.2),  # less use is worse
+        ("utilisation", 0.5, 0.6, -0.2),
+        ("mean_wait_s", 0.0, 5.0, 5.0),
+        ("mean_wait_s", math.nan, 5.0, 0.0),
+    ],
+)
+def test_what_gets_worse(metric, before, after, worse):
+    assert _worse(metric, before, after) == pytest.approx(worse)
+
+
+@pytest.mark.parametrize(
+    ("metric", "change"),
+    [("median_wait_s", 0), ("p95_wait_s", -600), ("p99_wait_s", -600), ("mean_wait_s", -60)],
+)
+def test_the_interval_is_of_the_metric_that_is_asked_for(metric, change):
+    """Twelve weeks alike: of twenty jobs the two that wait longest wait 400 s instead of 1000 s."""
+    week = np.repeat(np.arange(12), 20)
+    jobs = SimpleNamespace(submit=week * WEEK + 5, user=np.zeros(240, int))
+    waits = [np.tile([0.0] * 18 + [long] * 2, 12) for long in (1000.0, 400.0)]
+    before, after = (
+        SimpleNamespace(wait=wait, start=np.zeros(240, int), workload=jobs) for wait in waits
+    )
+    case = SimpleNamespace(
+        objective=Objective(metric), weeks=Weeks.of(jobs.submit, 1, 200), keep=np.ones(240, bool)
+    )
+    assert change_of(case, before, after) == pytest.approx((change, change))
+
+
+def test_a_setting_that_brings_less_than_a_hundredth_of_the_gain_is_put_back():
+    """From 1000 s to 500 s: a hundredth is 5 s. Without `small` it would be 505 s, without `large` 506 s."""
+    values = {(1, 1): 500.0, (0, 1): 505.0, (0, 0): 506.0, (1, 0): 506.0}
+    search = SimpleNamespace(
+        baseline=measured(1000),
+        space=SimpleNamespace(now={"small": 0, "large": 0}),
+        measured=lambda points, _: [measured(values[tuple(each.values())]) for each in points],
+    )
+    got = Search.simplified(search, {"small": 1, "large": 1}, measured(500), None)  # type: ignore[arg-type]
+    assert got == {"small": 0, "large": 1}
