@@ -71,7 +71,7 @@ def seen(logged: Lake) -> dict[str, Any]:
 
 def view(lake: Lake, **selection: Any) -> dict[str, Any]:
     with open_session(lake) as session:
-        return view_of(tell(session, Selection(**selection)))
+        return view_of(tell(session, Selection(clusters=("c",), **selection)))
 
 
 def figure(view: dict[str, Any], id: str) -> dict[str, Any]:
@@ -236,8 +236,8 @@ def test_users_of_several_logs_are_not_counted(lake_of: Callable[..., Lake]) -> 
 
 def test_the_report_compares_with_all_that_is_published_or_the_chosen(logged: Lake) -> None:
     with open_session(logged) as session:
-        every = view_of(tell(session, Selection()))
-        some = view_of(tell(session, Selection(), ["Philly", "Kraken"]))
+        every = view_of(tell(session, Selection(clusters=("c",))))
+        some = view_of(tell(session, Selection(clusters=("c",)), ["Philly", "Kraken"]))
     assert every["compared"]["heads"] == ["c", "Published"]
     assert some["compared"]["heads"] == ["c", "Philly", "Kraken"]
     (row,) = [
