@@ -469,3 +469,39 @@ def _view(lake: Lake) -> duckdb.DuckDBPyConnection:
     con = connect(Engine())
     con.execute(f"CREATE VIEW jobs AS {select_files(JOBS, lake.files(JOBS))}")
     return con
+
+
+@pytest.mark.parametrize(
+    ("text", "id"),
+    [
+        ("12", "12"),
+        ("007", "7"),
+        ("3.0", "3"),
+        ("-1", None),
+        ("9007199254740993", "9007199254740993"),  # 2^53 + 1, which no float holds
+        ("18446744073709551615", "18446744073709551615"),
+        ("-6148914691236517206", "-6148914691236517206"),
+        ("u9f86d081884c7d65", "u9f86d081884c7d65"),
+    ],
+)
+def test_ids_of_users_and_groups_may_be_large_hashes(
+    lake: Lake, tmp_path: Path, text: str, id: str | None
+) -> None:
+    cells = GOOD.split()
+    cells[11] = cells[12] = text
+    summary = _ingest(lake, tmp_path, " ".join(cells))
+    assert summary.num_rejected == 0
+    assert [(job["user"], job["account"]) for job in _jobs(lake)] == [(id, id)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("1.5", "field 12 (user) is not a whole number"), ("nan", "field 12 (user) is not a number")],
+)
+def test_an_id_that_is_a_quantity_is_rejected(
+    lake: Lake, tmp_path: Path, text: str, reason: str
+) -> None:
+    cells = GOOD.split()
+    cells[11] = text
+    summary = _ingest(lake, tmp_path, GOOD.replace("9", "8", 1), " ".join(cells))
+    assert list(summary.rejected_by_reason) == [reason]

@@ -40,6 +40,7 @@ class Result:
     num_selected: int
     left_out: tuple[LeftOut, ...]
     synthetic: bool
+    missing: Mapping[str, float] = field(default_factory=dict)  # shares of rows not read, a cluster
     zone: str = "UTC"  # the clusters' own, where they share one
     units: Mapping[str, Unit] = field(default_factory=dict)
     uncounted: Mapping[str, int] = field(default_factory=dict)

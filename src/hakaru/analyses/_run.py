@@ -44,6 +44,7 @@ class Session:
     known_clusters: tuple[str, ...]
     synthetic: set[str]
     span: tuple[datetime, datetime] | None = None
+    missing: Mapping[str, float] = field(default_factory=dict)  # rejected shares worth a remark
     chosen_unit: Unit | None = None
     _units: dict[str, Unit] = field(default_factory=dict, init=False)
     _states: dict[str, OneState | None] = field(default_factory=dict, init=False)
@@ -82,6 +83,7 @@ class Session:
             left_out=tuple(LeftOut(rule.text, counts.get(i, 0)) for i, rule in enumerate(rules)),
             synthetic=any(name in self.synthetic for name in selection.clusters),
             zone=self._zone(selection.clusters),
+            missing={n: self.missing[n] for n in selection.clusters if n in self.missing},
             units={name: self.unit(name) for name in selection.clusters},
             uncounted=self._left_by_unit(rules, counts, selection, analysis.period),
             over=self._over(rules, selection) if use else {},
@@ -265,6 +267,7 @@ def open_session(
         known_clusters=tuple(lake.clusters()),
         synthetic=lake.synthetic_clusters(),
         span=lake.span(JOBS),
+        missing=_worth_saying(lake.missing(), settings.ingest.max_rejected),
         chosen_unit=unit,
     )
 
@@ -284,3 +287,7 @@ def _name_groups(table: pa.Table, by: str | None) -> pa.Table:
     if names.count(by) > 1:
         names[0] = f"group_{by}"
     return table.rename_columns(names)
+
+
+def _worth_saying(shares: Mapping[str, float], limit: float) -> dict[str, float]:
+    return {name: share for name, share in shares.items() if share > limit}

@@ -174,17 +174,20 @@ def open_lake(data: Data) -> Iterator[Lake]:
 def _read_logs(lake: Lake, cluster: str, paths: Mapping[Path, Path], data: Data) -> None:
     """Read files, some of them copies of the pipes that were given."""
     from hakaru.cli._progress import ingest_with_progress
+    from hakaru.cli.ingest import missing_line
 
     given = ("mapping", "zone", "start", "fields")
     options = {name: getattr(data, name) for name in given}
     names = {copy: str(given) for copy, given in paths.items() if copy != given}
     try:
-        ingest_with_progress(
+        summary = ingest_with_progress(
             lake, [*paths], cluster, format=data.log_format, options=options, names=names
         )
     except SourceError as error:
         # a source names the option of `ingest`; here --format is that of the output
         raise SourceError(str(error).replace("with --format", "with --log-format")) from None
+    if line := missing_line(summary):
+        click.secho(f"warning: {line}", fg="yellow", err=True)
 
 
 def _unpiped(path: Path, folder: Path) -> Path:

@@ -63,6 +63,10 @@ def notes(result: Result) -> list[str]:
             lines = [f"no job of {names}{synthetic} is selected"]
     elif result.table.num_rows == 0:
         lines.append("  the table is empty: these jobs lack the data it needs")
+    for name, share in result.missing.items():
+        lines.append(
+            f"  {share:.1%} of the rows of {name}'s log could not be read and are missing here"
+        )
     for entry in result.left_out:
         if entry.num_jobs:
             lines.append(f"  left out {entry.num_jobs:,}: only jobs {entry.rule}")
@@ -149,6 +153,7 @@ def to_json(result: Result) -> str:
         "params": dict(result.params),
         "num_selected": result.num_selected,
         "num_used": result.num_used,
+        "missing": dict(result.missing),
         "left_out": [{"only_jobs": e.rule, "num_jobs": e.num_jobs} for e in result.left_out],
         "rows": result.rows,
     }

@@ -14,11 +14,22 @@ from hakaru.safety.text import one_line
 if TYPE_CHECKING:
     from hakaru.sources import Summary
 
+TOO_MANY_REJECTED = 3
+
 
 def _complete_formats(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
     from hakaru.sources._base import load_all
 
     return [source.id for source in load_all() if source.id.startswith(start)]
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    from hakaru._values import share
+
+    try:
+        return None if value is None else share(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command(
@@ -52,6 +63,13 @@ README.md has the whole sacct command."""
 @click.option(
     "--strict", is_flag=True, help="Stop at the first bad row or conflict, and store nothing."
 )
+@click.option(
+    "--max-rejected",
+    metavar="SHARE",
+    callback=_share,
+    help="Share of rejected rows above which ingest ends with code 3, e.g. 5%; else ingest.max_rejected "
+    "of hakaru.toml, or 1%.",
+)
 @workspace_option
 def command(
     paths: tuple[Path, ...],
@@ -63,11 +81,15 @@ def command(
     start: str | None,
     fields: str | None,
     strict: bool,
+    max_rejected: float | None,
     workspace: Path,
 ) -> None:
     """Read job logs into the workspace; the same rows twice change nothing.
 
     The format is recognised from the file (aaic, swf, sacct, table); - reads standard input.
+
+    Exit codes: 0 all is well, 1 an error and nothing stored, 2 a wrong option, 3 stored, but more rows
+    were rejected than --max-rejected allows.
     """
     from hakaru.cli._progress import ingest_with_progress
 
@@ -83,12 +105,29 @@ def command(
         format=format,
         options={"mapping": mapping, "zone": zone, "start": start, "fields": fields},
         strict=strict,
+        max_rejected=max_rejected,
     )
     print_summary(summary, workspace)
+    if summary.missing is not None:
+        click.get_current_context().exit(TOO_MANY_REJECTED)
+
+
+def missing_line(summary: Summary) -> str | None:
+    """What an ingest lacks, and why, where more rows were rejected than may be."""
+    if summary.missing is None:
+        return None
+    (reason, count), *others = summary.rejected_by_reason.items()
+    more = f" and {len(others)} other reasons" if len(others) > 1 else " and another reason"
+    counts = f"{summary.num_rejected:,} of {summary.num_read:,} were rejected"
+    why = f"{count:,} × {reason}{more if others else ''}"
+    lacks = f"every figure of {summary.cluster} lacks them"
+    return one_line(f"{summary.missing:.1%} of the rows are missing: {counts} ({why}); {lacks}")
 
 
 def print_summary(summary: Summary, workspace: Path) -> None:
     upsert = summary.upsert
+    if missing := missing_line(summary):
+        click.secho(missing, fg="yellow")
     click.echo(
         f"{summary.cluster}: read {summary.num_read:,} from {summary.num_files} "
         f"{'file' if summary.num_files == 1 else 'files'} ({', '.join(summary.sources)}) "

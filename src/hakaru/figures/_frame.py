@@ -109,6 +109,8 @@ def notes_of(frame: Frame) -> list[str]:
     """How many jobs the figure rests on, who was left out and why, and which groups are not drawn."""
     result = frame.result
     lines = [frame.say("synthetic")] if result.synthetic else []
+    for name, share in result.missing.items():
+        lines.append(frame.say("missing", cluster=name, share=frame.words.share(share)))
     lines.append(
         frame.say(
             "used",

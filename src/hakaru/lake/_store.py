@@ -28,6 +28,7 @@ from hakaru.lake import _remove
 from hakaru.lake._conflicts import Conflicts
 from hakaru.lake._log import File, Log, stamp
 from hakaru.lake._merge import Upsert, compact, conflicts, merge
+from hakaru.lake._missing import missing_shares
 from hakaru.safety.files import Readers, make_folder, masked, own_folder
 from hakaru.schema import (
     CLUSTERS,
@@ -156,6 +157,10 @@ class Lake:
 
     def ingests(self) -> list[dict[str, Any]]:
         return sorted(self._small(INGESTS), key=lambda row: (row["started_at"], row["ingest_id"]))
+
+    def missing(self) -> dict[str, float]:
+        """The share of a cluster's rows that could not be read when its files were last ingested."""
+        return missing_shares(self.ingests())
 
     def rows_of(self, cluster: str) -> dict[str, int]:
         """How many rows each table holds of a cluster; an error if none does."""

@@ -81,6 +81,10 @@ class Story:
     def synthetic(self) -> bool:
         return self.cluster in self.session.synthetic
 
+    @property
+    def missing(self) -> float | None:
+        return self.session.missing.get(self.cluster)
+
 
 def tell(
     session: Session,

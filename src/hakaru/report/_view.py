@@ -31,6 +31,7 @@ def view_of(story: Story) -> dict[str, Any]:
         "title": words.say("report", "title", cluster=story.cluster),
         "subtitle": _subtitle(story),
         "synthetic": story.synthetic,
+        "missing": words.share(story.missing) if story.missing else "",
         "machine": _machine(story),
         "machine_published": machine,
         "findings": story.findings,

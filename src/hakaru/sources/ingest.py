@@ -10,7 +10,7 @@ import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,14 @@ class Summary:
     users_note: str
     num_gpus: int | None
     seconds: float
+    max_rejected: float = 0.01
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def missing(self) -> float | None:
+        """The share of rejected rows, where it is above the limit."""
+        share = self.num_rejected / self.num_read
+        return share if share > self.max_rejected else None
 
 
 def ingest(
@@ -70,6 +77,7 @@ def ingest(
     engine: EngineSettings | None = None,
     progress: Progress | None = None,
     names: Mapping[Path, str] | None = None,
+    max_rejected: float | None = None,
 ) -> Summary:
     """Read log files into the lake as one cluster's jobs.
 
@@ -82,9 +90,12 @@ def ingest(
     if not paths:
         raise SourceError("no file to read")
     settings = load(lake.workspace, lake.facts())
+    limits = settings.ingest
+    if max_rejected is not None:
+        limits = replace(limits, max_rejected=max_rejected)
     started_at = datetime.now(UTC)
     with lake.staging() as folder:
-        inputs = receive(paths, folder, settings.ingest, names or {})
+        inputs = receive(paths, folder, limits, names or {})
         with named(inputs):
             chosen = [(each.path, _source_of(each.path, format)) for each in inputs]
             for source in {source.id: source for _, source in chosen}.values():
@@ -94,7 +105,7 @@ def ingest(
             options["site_zone"] = site.zone if site.has_zone else None
             with closing(connect(engine or EngineSettings(), spill_to=str(folder))) as con:
                 by_path = {each.path: each for each in inputs}
-                batch = Batch(con, cluster, strict, folder, settings.ingest, by_path)
+                batch = Batch(con, cluster, strict, folder, limits, by_path)
                 read_all(batch, chosen, options, progress)
                 batch.facts |= said_by(options)
                 check_facts(cluster, batch.facts)
@@ -314,6 +325,7 @@ def _summary(
         num_users=users,
         users_note=logs.told(num_logs, per_file),
         num_gpus=gpus,
+        max_rejected=batch.limits.max_rejected,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
         warnings=[*batch.warnings, *_folded(batch), *_warnings(batch.cluster, upsert)],
     )

@@ -49,7 +49,9 @@ FIELDS: tuple[tuple[str, str], ...] = (
     ("think", "think time"),
 )
 NUM_FIELDS = len(FIELDS)
-WHOLE = ("job", "procs", "asked_procs", "status", "uid", "gid", "queue")
+# names and no quantities: some logs have hashes of 64 bits or words there, which a float would blur
+IDS = ("uid", "gid")
+WHOLE = ("job", "procs", "asked_procs", "status", "queue")
 USED = (*WHOLE, "submit", "wait", "run", "asked", "asked_kb")
 SAMPLED_LINES = 1000
 # Far above any count or duration, far below what overflows a timestamp: some 300 years of seconds.
@@ -208,9 +210,10 @@ def _count(text: str) -> int | None:
 
 
 def _parsed(path: Path) -> str:
-    """The data lines: their number of columns, and each column as a number or null."""
+    """The data lines: their number of columns, and each column as a number or null, ids as text."""
     numbers = ", ".join(
-        f"TRY_CAST(cells[{i}] AS DOUBLE) AS {name}" for i, (name, _) in enumerate(FIELDS, 1)
+        f"cells[{i}] AS {name}" if name in IDS else f"TRY_CAST(cells[{i}] AS DOUBLE) AS {name}"
+        for i, (name, _) in enumerate(FIELDS, 1)
     )
     return f"""
         SELECT _line, _text, len(cells) AS num_cells, {numbers}
@@ -224,7 +227,8 @@ def _parsed(path: Path) -> str:
 def _query(path: Path, header: Header) -> str:
     """Canonical columns; numbers that are out of range are null by then, and their line is rejected."""
     known = ", ".join(
-        f"CASE WHEN {n} BETWEEN 0 AND {LARGEST!r} THEN {n} END AS {n}" for n, _ in FIELDS
+        n if n in IDS else f"CASE WHEN {n} BETWEEN 0 AND {LARGEST!r} THEN {n} END AS {n}"
+        for n, _ in FIELDS
     )
     return f"""
         WITH parsed AS MATERIALIZED ({_parsed(path)}),
@@ -240,7 +244,7 @@ def _query(path: Path, header: Header) -> str:
                    coalesce(nullif(procs, 0), nullif(asked_procs, 0)) AS num_procs
             FROM judged)
         SELECT _line, _text, _reason, CAST(CAST(job AS BIGINT) AS VARCHAR) AS job_id,
-               {_text_of("uid")} AS "user", {_text_of("gid")} AS account,
+               {_id_of("uid")} AS "user", {_id_of("gid")} AS account,
                {_queue_of(header)} AS queue, {_state()} AS state, num_procs AS num_cpus,
                asked_kb * num_procs / 1024 AS memory_mib, nullif(asked, 0) AS requested_s,
                {_moment(header, "submit")} AS submitted_at,
@@ -255,6 +259,15 @@ def _query(path: Path, header: Header) -> str:
 
 def _moment(header: Header, seconds: str) -> str:
     return f"to_timestamp({header.start_s!r} + {seconds})"
+
+
+def _id_of(column: str) -> str:
+    """An id as it stands, or null for -1; a whole number loses its leading zeros and `.0`."""
+    whole = f"regexp_extract({column}, '^([0-9]+)([.]0*)?$', 1)"
+    return (
+        f"CASE WHEN TRY_CAST({column} AS DOUBLE) = -1 THEN NULL "
+        f"ELSE coalesce(CAST(TRY_CAST({whole} AS HUGEINT) AS VARCHAR), {column}) END"
+    )
 
 
 def _text_of(column: str) -> str:
@@ -286,6 +299,18 @@ def _reason() -> str:
             *(
                 (f"NOT coalesce(isfinite({name}), false)", f"'{title} is not a number'")
                 for name, title in titles.items()
+                if name not in IDS
+            ),
+            *(
+                (f"NOT isfinite(TRY_CAST({n} AS DOUBLE))", f"'{titles[n]} is not a number'")
+                for n in IDS
+            ),
+            *(
+                (
+                    f"TRY_CAST({n} AS DOUBLE) <> floor(TRY_CAST({n} AS DOUBLE))",
+                    f"'{titles[n]} is not a whole number'",
+                )
+                for n in IDS
             ),
             ("whole_job IS NOT NULL", part),
             *((f"{n} < 0", f"'{titles[n]} is unknown or negative'") for n in ("job", "submit")),

@@ -15,6 +15,10 @@ class Cluster(BaseModel):
     zone: str
     unit: str = Field(description="What a job's size counts: gpu or cpu.")
     synthetic: bool
+    missing: float | None = Field(
+        default=None,
+        description="Share of the log's rows that could not be read, where it is large.",
+    )
     num_jobs: int | None
     num_users: int | None
     first_submit: datetime | None
@@ -92,6 +96,9 @@ class Table(BaseModel):
     num_used: int | None
     left_out: list[LeftOut]
     synthetic: bool
+    missing: dict[str, float] = Field(
+        default={}, description="Clusters with a large share of rows that could not be read."
+    )
     withheld: Withheld | None = None
 
 

@@ -68,6 +68,7 @@ def table(guarded: Guarded) -> Table:
             for e in found.left_out
         ],
         synthetic=found.synthetic,
+        missing=dict(found.missing),
         withheld=guarded.withheld,
     )
 

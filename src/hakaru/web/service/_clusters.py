@@ -29,6 +29,7 @@ class About:
     zones: dict[str, str]
     units: dict[str, str]
     synthetic: frozenset[str]
+    missing: dict[str, float]
 
 
 def about(readers: Readers) -> About:
@@ -38,6 +39,7 @@ def about(readers: Readers) -> About:
             zones={name: session.settings.cluster(name).zone for name in names},
             units={name: session.unit(name) for name in names},
             synthetic=frozenset(session.synthetic),
+            missing=dict(session.missing),
         )
 
     return readers.ask("about", tell)
@@ -96,6 +98,7 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
         zone=known.zones[name],
         unit=known.units[name],
         synthetic=name in known.synthetic,
+        missing=known.missing.get(name),
         queues=_names(readers, viewer, "queue", selection),
         applications=_names(readers, viewer, "application", selection),
         **row,

@@ -1,0 +1,98 @@
+"""Rows that could not be read: the ingest ends with its own code, and every figure says what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hakaru.analyses import open_session
+from hakaru.analyses._base import ANALYSES
+from hakaru.figures import draw
+from hakaru.lake import Lake
+from tests._cli import hakaru
+from tests.sources._log import line, write
+
+MISSING = "of the rows of c's log could not be read and are missing here"
+
+
+def log(path: Path, num_good: int, num_bad: int, start: int = 0) -> Path:
+    """`num_bad` rows with an unknown termcode among good ones."""
+    good = [line(start + number) for number in range(num_good)]
+    bad = [line(start + num_good + number, termcode=9) for number in range(num_bad)]
+    return write(path, *good, *bad)
+
+
+def ingest(folder: Path, path: Path, *more: str) -> tuple[int, str]:
+    told = hakaru("ingest", path, "--cluster", "c", "-w", folder / "w", *more)
+    return told.exit_code, told.output.splitlines()[0]
+
+
+def test_too_many_rejected_rows_end_with_code_3_and_are_said_first(tmp_path: Path) -> None:
+    code, first = ingest(tmp_path, log(tmp_path / "a.csv", 44, 56))
+    assert code == 3
+    assert first == (
+        "56.0% of the rows are missing: 56 of 100 were rejected (56 × termcode 9 is not 0 to 4); "
+        "every figure of c lacks them"
+    )
+    assert Lake.open(tmp_path / "w").missing() == {"c": 0.56}
+
+
+@pytest.mark.parametrize(("num_bad", "code"), [(0, 0), (1, 0), (2, 3)])
+def test_the_limit_is_one_percent(tmp_path: Path, num_bad: int, code: int) -> None:
+    """One in a hundred is at the limit, not above it."""
+    found, first = ingest(tmp_path, log(tmp_path / "a.csv", 100 - num_bad, num_bad))
+    assert found == code
+    assert first.startswith("c: read 100" if code == 0 else "2.0% of the rows are missing")
+
+
+def test_the_limit_is_set_by_an_option_or_in_hakaru_toml(tmp_path: Path) -> None:
+    path = log(tmp_path / "a.csv", 90, 10)
+    assert ingest(tmp_path, path, "--max-rejected", "10%")[0] == 0
+    assert ingest(tmp_path, path, "--max-rejected", "0.09")[0] == 3
+    (tmp_path / "w" / "hakaru.toml").write_text('ingest.max_rejected = "20%"')
+    assert ingest(tmp_path, path)[0] == 0
+    assert ingest(tmp_path, path, "--max-rejected", "5%")[0] == 3
+    wrong = hakaru("ingest", path, "--cluster", "c", "--max-rejected", "lots", "-w", tmp_path / "w")
+    assert wrong.exit_code == 2 and "expected a share such as" in wrong.output
+
+
+def test_a_file_counts_as_it_was_read_last(tmp_path: Path) -> None:
+    ingest(tmp_path, log(tmp_path / "a.csv", 50, 50))
+    lake = Lake.open(tmp_path / "w")
+    ingest(tmp_path, log(tmp_path / "a.csv", 50, 50))
+    assert lake.missing() == {"c": 0.5}  # not 100 of 200, and not twice
+    ingest(tmp_path, log(tmp_path / "b.csv", 290, 10, start=1000))
+    assert lake.missing() == {"c": 60 / 400}
+    ingest(tmp_path, log(tmp_path / "a.csv", 100, 0))
+    assert lake.missing() == {"c": 10 / 400}
+
+
+def test_every_figure_and_table_of_the_cluster_says_it(tmp_path: Path) -> None:
+    ingest(tmp_path, log(tmp_path / "a.csv", 44, 56))
+    where = ("-w", tmp_path / "w")
+    assert f"  56.0% {MISSING}" in hakaru("show", "walltime", *where).output
+    assert f"  56.0% {MISSING}" in hakaru("show", "walltime", *where, "--format", "csv").stderr
+    assert json.loads(hakaru("show", "walltime", *where, "--format", "json").stdout)["missing"] == {
+        "c": 0.56
+    }
+    with open_session(Lake.open(tmp_path / "w")) as session:
+        assert len(ANALYSES.ids()) > 20
+        for analysis in ANALYSES:
+            notes = draw(session.run(analysis)).notes
+            assert any(note.startswith("c: 56.0 % of the rows") for note in notes), analysis.id
+
+
+def test_nothing_is_said_below_the_limit(tmp_path: Path) -> None:
+    ingest(tmp_path, log(tmp_path / "a.csv", 99, 1))
+    assert MISSING not in hakaru("show", "walltime", "-w", tmp_path / "w").output
+    (tmp_path / "w" / "hakaru.toml").write_text("ingest.max_rejected = 0")
+    assert f"1.0% {MISSING}" in hakaru("show", "walltime", "-w", tmp_path / "w").output
+
+
+def test_from_says_it_too(tmp_path: Path) -> None:
+    told = hakaru("show", "walltime", "--from", f"c={log(tmp_path / 'a.csv', 44, 56)}")
+    assert told.exit_code == 0
+    assert told.stderr.startswith("warning: 56.0% of the rows are missing: 56 of 100")
+    assert f"  56.0% {MISSING}" in told.stdout
