@@ -109,6 +109,11 @@ def test_a_relation_knows_its_rows_and_lacks_no_column(
     assert found.to_pylist() == [{"num": 10, "coded": 5}]
 
 
+def test_a_relation_of_no_files_has_no_rows(engine: DuckDBEngine) -> None:
+    none = engine.relation(JOBS, [], ["job_id"])
+    assert engine.query(f"SELECT job_id, run_s FROM {none}").num_rows == 0
+
+
 def test_a_file_that_is_gone_is_named_by_the_query(engine: DuckDBEngine, tmp_path: Path) -> None:
     gone = engine.relation(JOBS, [str(tmp_path / "gone.parquet")], ["job_id"])
     with pytest.raises(EngineError, match=r"gone\.parquet"):

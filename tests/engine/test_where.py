@@ -125,6 +125,11 @@ def test_times_without_an_offset_are_the_sites(engine: DuckDBEngine) -> None:
 def test_large_whole_numbers_are_compared_exactly() -> None:
     assert parse_where("size = 9007199254740993", "t", COLUMNS).values == (9007199254740993,)
     assert type(parse_where("size = 8", "t", COLUMNS).values[0]) is int
+    largest = 9223372036854775807  # of a bigint
+    for text in (f"size = {largest}", f"size = {largest}.0", f"size > -{largest}"):
+        assert parse_where(text, "t", COLUMNS).values == (-largest if "-" in text else largest,)
+    with pytest.raises(FilterError, match="the number 9223372036854775808 is too large"):
+        parse_where("size = 9223372036854775808", "t", COLUMNS)
 
 
 def test_conditions_join_and_renumber(engine: DuckDBEngine) -> None:
