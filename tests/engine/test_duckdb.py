@@ -132,6 +132,7 @@ def test_gives_plain_arrow_types(engine: DuckDBEngine) -> None:
 
 def test_spills_to_disk_instead_of_dying(tmp_path: Path) -> None:
     con = connect(Engine(memory="100MB", threads=1), spill_to=str(tmp_path))
+    assert one_row(con, "SELECT current_setting('temp_directory')") == (str(tmp_path),)
     rows = one_row(
         con,
         "SELECT count(*), min(n) FROM (SELECT row_number() OVER (ORDER BY hash(i)) AS n, "
