@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import socket
 import threading
@@ -21,6 +22,7 @@ from hakaru.web.access.tokens import Tokens
 from hakaru.web.app import create_app
 from hakaru.web.connections import Connections, origin_of
 from hakaru.web.server import most_connections, server_of
+from hakaru.web.turns import _Line
 from tests.web._site import Running, running, settings
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -300,7 +302,28 @@ def test_a_turn_that_does_not_come_is_said_and_leaves_no_trace(site: Lake, tmp_p
         assert server.client("u1").get("/slow").status_code == 200
 
 
-def test_turns_are_taken_in_order(site: Lake, tmp_path: Path) -> None:
+def test_who_waits_longest_is_next() -> None:
+    async def waits() -> list[int]:
+        line, order = _Line(1, 5), []
+
+        async def ask(number: int) -> None:
+            await line.enter(TIMEOUT_S)
+            order.append(number)
+            line.leave()
+
+        await line.enter(TIMEOUT_S)
+        asked = [asyncio.create_task(ask(number)) for number in range(4)]
+        while len(line.waiting) < 4:
+            await asyncio.sleep(0)
+        line.leave()
+        await asyncio.gather(*asked)
+        assert line.is_idle
+        return order
+
+    assert asyncio.run(waits()) == [0, 1, 2, 3]
+
+
+def test_those_who_wait_get_their_turns(site: Lake, tmp_path: Path) -> None:
     """Two may work and three wait: when the two end, the three get their turns and nothing is left."""
     with asking(site, tmp_path, sessions=3) as (server, slow, pool):
         answers = [pool.submit(server.client("u1").get, "/slow") for _ in range(5)]

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from hakaru.cli import main
 from hakaru.lake import Lake
-from hakaru.web.server import listening, url_of, urls_of_others
+from hakaru.web.server import is_loopback, listening, url_of, urls_of_others
 from tests.conftest import job, put_jobs
 
 SAMPLE = "; MaxNodes: 4\n1 0 5 60 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1\n"
@@ -135,6 +135,17 @@ def test_its_own_addresses_answer() -> None:
             assert parts.hostname is not None and parts.port == bound.getsockname()[1]
             with socket.create_connection((parts.hostname, parts.port), timeout=5):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("localhost", True), ("LocalHost", True), ("127.0.0.9", True), ("::1", True), ("", False),
+        ("localhost.example.org", False), ("0.0.0.0", False), ("::", False), ("10.0.0.1", False),
+    ],
+)  # fmt: skip
+def test_which_addresses_lead_to_this_machine_only(host: str, here: bool) -> None:
+    assert is_loopback(host) is here
 
 
 def test_one_address_is_told_once() -> None:
