@@ -133,6 +133,21 @@ def test_what_was_answered_is_kept_until_the_lake_changes(few: Lake) -> None:
     assert readers.settings.cluster("c").zone == "Asia/Tokyo"
 
 
+def test_an_answer_from_before_a_commit_is_not_given_after_it(few: Lake) -> None:
+    """The lake changes while the answer is made, and somebody else notices before it is kept."""
+    readers = Readers(few)
+
+    def answer(session: Session) -> pa.Table:
+        found = session.ask(COUNT, Selection(clusters=("c",)))
+        if found.to_pylist() == [{"n": 20}]:
+            put_jobs(few, [job(99)])
+            readers.version()
+        return found
+
+    assert readers.ask("q", answer).to_pylist() == [{"n": 20}]
+    assert readers.ask("q", answer).to_pylist() == [{"n": 21}]
+
+
 def test_the_cache_is_bounded_in_bytes_and_the_oldest_leave() -> None:
     made: list[str] = []
 
@@ -150,6 +165,7 @@ def test_the_cache_is_bounded_in_bytes_and_the_oldest_leave() -> None:
     cache.get("b", lambda: make("b", 1000))
     cache.get("large", lambda: make("large", 50_000))
     cache.get("large", lambda: make("large", 50_000))
+    cache.get("a", lambda: make("a", 1000))  # what is too large to keep pushes nothing out
     assert made == ["a", "b", "c", "d", "e", "b", "large", "large"]
     assert cache.num_bytes <= cache.max_bytes
 
