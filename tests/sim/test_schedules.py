@@ -155,7 +155,10 @@ def test_totals_are_integrals_over_time() -> None:
 
 
 def test_who_ends_by_the_shadow_time_goes_first_when_the_queue_is_gone_through() -> None:
-    """At 10, when the second ends, the head can begin at 100: 90 s fit before that, and 91 s do not."""
-    jobs = [(0, 100, 2), (0, 10, 2), (1, 50, 4), (2, 90, 1)]
-    assert starts(jobs, FOUR, "easy") == [0, 0, 100, 10]
-    assert starts([*jobs[:3], (2, 91, 1)], FOUR, "easy") == [0, 0, 100, 150]
+    """At 10, when the second ends, the head can begin at 100: 90 s fit before that, and 91 s do not.
+
+    The one of 500 s stands before them, so that the shadow time is known when they are looked at.
+    """
+    jobs = [(0, 100, 2), (0, 10, 2), (1, 50, 4), (2, 500, 1)]
+    assert starts([*jobs, (3, 90, 1)], FOUR, "easy") == [0, 0, 100, 150, 10]
+    assert starts([*jobs, (3, 91, 1)], FOUR, "easy") == [0, 0, 100, 150, 150]
