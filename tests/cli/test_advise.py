@@ -55,7 +55,7 @@ def test_the_advice_its_evidence_and_the_lines_for_slurm(log: Path, tmp_path: Pa
     assert result.exit_code == 0, result.output
     got = json.loads(path.read_text())
     assert got["verdict"] == "change"
-    assert " ".join(result.output.split()).startswith(got["sentence"])
+    assert " ".join(result.stdout.split()).startswith(got["sentence"])
     assert got["sentence"].startswith(
         "Change the settings below: p95 wait of jobs with user = '8' goes "
     )
@@ -71,7 +71,7 @@ def test_the_advice_its_evidence_and_the_lines_for_slurm(log: Path, tmp_path: Pa
     assert command.endswith(("MaxTRESPerUser=cpu=3", "MaxJobsPerUser=3"))
     assert got["slurm"]["conf"] == ["AccountingStorageEnforce=associations,limits,qos"]
     assert "what you have: easy" in result.output
-    told = " ".join(result.output.split())
+    told = " ".join(result.stdout.split())
     assert got["num_weeks_held_out"] == 10
     assert max(got["change_interval"]) < 0
     assert "machine idle while jobs wait (whole replay)" in told
@@ -85,7 +85,7 @@ def test_a_large_gain_by_which_one_user_loses_is_not_advised(log: Path, tmp_path
     path = tmp_path / "advice.json"
     result = hakaru(*asked(log, "-o", path))
     assert result.exit_code == 0, result.output
-    told = " ".join(result.output.split())
+    told = " ".join(result.stdout.split())
     assert told.startswith("Do not change anything: ")
     assert f"who would lose: account {HOG + 10} (8.33 min to " in told
     assert f"user {HOG} (8.33 min to " in told
@@ -101,7 +101,7 @@ def test_what_is_to_be_tried_comes_without_lines(log: Path, tmp_path: Path) -> N
     path = tmp_path / "advice.json"
     result = hakaru(*asked(log, *ANYBODY, "--minimise", "mean-bounded-slowdown", "-o", path))
     assert result.exit_code == 0, result.output
-    told = " ".join(result.output.split())
+    told = " ".join(result.stdout.split())
     assert told.startswith("Try the settings below on a part of the machine first: ")
     assert "to try" in told and "sacctmgr" not in told and "AccountingStorage" not in told
     got = json.loads(path.read_text())
