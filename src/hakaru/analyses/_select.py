@@ -40,17 +40,30 @@ OPERATORS = {
     ">=": "{column} >= {{0}}",
     "contains": "contains(lower({column}), lower({{0}}))",
 }
+# what only a program compares with, and only with a list of values
+STEPS = {
+    "month": "(year(submitted_local) * 12 + month(submitted_local) - 1)",
+    "size_class": "CASE WHEN num_pes < 1 THEN -1 ELSE CAST(ceil(log2(num_pes)) AS BIGINT) END",
+}
+Listed = tuple[str | int | None, ...]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison of a column with a value; a value of None asks for what is unknown."""
+    """One comparison of a column with a value; a value of None asks for what is unknown.
+
+    The operator `in` takes several values, None among them for what is unknown. It also works on `month`
+    (of the submission on the site's clock, counted from the year 0) and on `size_class` (the power of two
+    that `num_pes` reaches: 0 is one, 1 two, 2 three or four; -1 is none).
+    """
 
     column: str
-    value: str | float | int | None
+    value: str | float | int | Listed | None
     operator: str = "="
 
     def condition(self) -> Condition:
+        if self.operator == "in":
+            return self._among()
         kind = COLUMNS.get(self.column)
         if kind not in ("string", "bigint", "double"):
             raise FilterError(f"cannot filter by {self.column!r}")
@@ -61,19 +74,58 @@ class Check:
         if isinstance(self.value, str) != (kind == "string"):
             raise FilterError(f"{self.column} is a {kind}, not {self.value!r}")
         column = f"jobs_all.{self.column}"
+        if isinstance(self.value, tuple):
+            raise FilterError(
+                f"cannot compare {self.column} with several values by {self.operator!r}"
+            )
         return Condition(OPERATORS[self.operator].format(column=column), (self.value,))
+
+    def _among(self) -> Condition:
+        if not isinstance(self.value, tuple) or (
+            self.column not in STEPS and COLUMNS.get(self.column) != "string"
+        ):
+            raise FilterError(f"cannot look for {self.column!r} in {self.value!r}")
+        column = STEPS.get(self.column, f"jobs_all.{self.column}")
+        known = tuple(value for value in self.value if value is not None)
+        places = ", ".join(f"{{{i}}}" for i in range(len(known)))
+        tests = [f"{column} IN ({places})"] if known else []
+        tests += [f"{column} IS NULL"] if None in self.value else []
+        return Condition(f"({' OR '.join(tests) or 'false'})", known)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Jobs that pass all the tests and, where it has branches of its own, one of those."""
+
+    tests: tuple[Check, ...]
+    branches: tuple[Branch, ...] = ()
+
+    def condition(self) -> Condition:
+        found = EVERYTHING
+        for test in self.tests:
+            found &= test.condition()
+        return found & any_of(self.branches) if self.branches else found
+
+
+def any_of(branches: Sequence[Branch]) -> Condition:
+    """True for the jobs of one branch or another."""
+    first, *others = (Condition(f"({b.sql})", b.values) for b in (x.condition() for x in branches))
+    for each in others:
+        first |= each
+    return Condition(f"({first.sql})", first.values)
 
 
 @dataclass(frozen=True)
 class Selection:
     """Which jobs, counted how. `min_run_s` and `states` replace the analysis' own rules.
 
-    `where` is a person's text, `checks` are a program's.
+    `where` is a person's text, `checks` are a program's; where there are `branches`, one must hold.
     """
 
     clusters: tuple[str, ...] = ()
     where: str | None = None
     checks: tuple[Check, ...] = ()
+    branches: tuple[Branch, ...] = ()
     since: str | None = None
     until: str | None = None
     min_run_s: float | None = None
@@ -98,6 +150,8 @@ def condition_of(selection: Selection, zones: Mapping[str, str], period: str) ->
     condition = EVERYTHING
     for check in selection.checks:
         condition &= check.condition()
+    if selection.branches:
+        condition &= any_of(selection.branches)
     if selection.where:
         condition &= _where_in_each_zone(selection.where, zones)
     if selection.since:

@@ -51,6 +51,12 @@ class Frame:
         """What was counted: jobs, or their GPU-hours."""
         return "pe_hours" if self.result.selection.weight == "gpu-hours" else "num_jobs"
 
+    @property
+    def known_measure(self) -> str:
+        """What was counted or, where the counts are withheld, its share."""
+        withheld = all(row[self.measure] is None for row in self.rows)
+        return "share" if withheld and "share" in self.columns else self.measure
+
     def of_group(self, group: Any) -> list[dict[str, Any]]:
         if self.group is None:
             return self.rows

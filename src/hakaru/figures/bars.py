@@ -53,7 +53,7 @@ def _measures(frame: Frame) -> list[str]:
     for several in (["utilisation"], ["num_users", "num_accounts"]):
         if set(several) <= set(frame.columns):
             return several if frame.group is None else several[:1]
-    return [frame.measure]
+    return [frame.known_measure]
 
 
 def _series(frame: Frame, theme: Theme, key: str, keys: list[Any]) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def _item(
 
 def _on_bar(frame: Frame, row: dict[str, Any], measure: str) -> str:
     count = labels.text(measure, row[measure], frame.words)
-    if "share" not in row:
+    if "share" not in row or measure == "share":
         return count
     return f"{count}\n{labels.text('share', row['share'], frame.words)}"
 

@@ -45,7 +45,10 @@ def _cells(
         "symbol": "rect" if frame.group is None else SYMBOLS[at % len(SYMBOLS)],
         "symbolSize": _cell_px(frame, axes),
         "encode": {"x": 0, "y": 1, "tooltip": [0, 1, 2]},
-        "dimensions": [*(frame.label(f"{each}_h") for each in axes), frame.label(frame.measure)],
+        "dimensions": [
+            *(frame.label(f"{each}_h") for each in axes),
+            frame.label(frame.known_measure),
+        ],
         "data": [_cell(frame, row, axes) for row in frame.of_group(group)],
     }
     if frame.group is None:
@@ -74,15 +77,15 @@ def _cell(frame: Frame, row: dict[str, Any], axes: tuple[str, str]) -> dict[str,
         where.between(f"{axis}_s", low * 3600 if low * 3600 >= 1 else None, high * 3600)
         for axis, (low, high) in zip(axes, edges, strict=True)
     ]
-    count = labels.number(row[frame.measure])
+    count = labels.number(row[frame.known_measure])
     item = frame.item([*middle, count], frame.where(row, more=within))
     return item if frame.group is None else item | {"symbolSize": _size(frame, row)}
 
 
 def _size(frame: Frame, row: dict[str, Any]) -> int:
     """The area goes with the count, down to a size that can still be seen."""
-    most = max(each[frame.measure] or 0 for each in frame.rows) or 1
-    return max(4, round(26 * math.sqrt((row[frame.measure] or 0) / most)))
+    most = max(each[frame.known_measure] or 0 for each in frame.rows) or 1
+    return max(4, round(26 * math.sqrt((row[frame.known_measure] or 0) / most)))
 
 
 def _diagonal(frame: Frame, theme: Theme, axes: tuple[str, str]) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def _bounds(frame: Frame, axis: str) -> dict[str, float]:
 
 def _scale(frame: Frame, theme: Theme) -> dict[str, Any]:
     """A colour for each power of ten."""
-    most = max((row[frame.measure] or 0 for row in frame.rows), default=0)
+    most = max((row[frame.known_measure] or 0 for row in frame.rows), default=0)
     powers = range(math.floor(math.log10(max(most, 1))) + 1)
     colours = _spread(theme.ramp, len(powers))
     pieces = [
@@ -128,13 +131,15 @@ def _scale(frame: Frame, theme: Theme) -> dict[str, Any]:
         "orient": "horizontal",
         "left": "center",
         "top": 0,
-        "text": [frame.label(frame.measure), ""],
+        "text": [frame.label(frame.known_measure), ""],
         "textStyle": {"color": theme.text, "fontSize": theme.small},
     }
 
 
 def _span(frame: Frame, power: int) -> str:
     """Whole jobs, from the first of a decade to its last; hours have fractions, below one and between."""
+    if frame.known_measure == "share":
+        return ""
     if frame.measure == "num_jobs":
         return f"{10**power:,}–{10 ** (power + 1) - 1:,}"
     return f"{10**power:,}–{10 ** (power + 1):,}" if power else "< 10"

@@ -59,7 +59,7 @@ def _name(frame: Frame, row: dict[str, Any]) -> str:
         if each == frame.group or (isinstance(row[each], str) and each != "reading")
     ]
     counted = next((each for each in ("num_jobs", "num_gaps", "num_within") if each in row), None)
-    count = f"({row[counted]:,})" if counted else ""
+    count = f"({row[counted]:,})" if counted and row[counted] is not None else ""
     return " ".join([", ".join(words) or frame.key_name("submissions", ALL), count]).strip()
 
 

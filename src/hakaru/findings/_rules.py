@@ -99,7 +99,7 @@ def busiest_day(rows: Rows) -> Told | None:
 def bursts(rows: Rows) -> Told | None:
     row = _where(rows, "submissions", "all")
     median, mean = row.get("median_s"), row.get("mean_s")
-    if median is None or mean is None or mean < 10 * median or row["num_gaps"] < 100:
+    if median is None or mean is None or mean < 10 * median or (row["num_gaps"] or 0) < 100:
         return None
     return told("bursts", {"median": median, "mean": mean}, median="duration", mean="duration")
 

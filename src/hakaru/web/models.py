@@ -39,7 +39,6 @@ class Parameter(BaseModel):
     choices: list[str]
     low: float | None
     high: float | None
-    for_users: bool = Field(description="Whether the role user may move it over others' jobs.")
 
 
 class AnalysisInfo(BaseModel):
@@ -71,7 +70,9 @@ class Withheld(BaseModel):
     """What the role user does not see of the answer, and why."""
 
     num_rows: int = Field(description="Rows that stand for fewer than five people.")
-    columns: list[str] = Field(description="Columns that show one job, such as the longest.")
+    columns: list[str] = Field(
+        description="Columns that show one job, such as the longest, or that count too finely."
+    )
     why: str
 
 
@@ -246,9 +247,9 @@ class People(Page):
 class LakeTable(BaseModel):
     name: str
     meaning: str
-    num_rows: int
-    num_files: int
-    num_bytes: int
+    num_rows: int | None = Field(description="Null for the role user, as all sizes here.")
+    num_files: int | None
+    num_bytes: int | None
     version: int
     committed_at: datetime | None
 

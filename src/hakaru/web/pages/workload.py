@@ -15,11 +15,11 @@ from hakaru.web.models import AnalysisInfo, Table
 from hakaru.web.pages import _address as address
 from hakaru.web.pages._cards import Card, card
 from hakaru.web.pages._frame import Frame
+from hakaru.web.privacy import GROUPS
 from hakaru.web.problems import Unknown
 
 router = APIRouter(include_in_schema=False)
 MAX_SHOWN = 100
-PERSONAL = ("user", "account")
 SUBJECTS = {
     "overview": "The log at a glance",
     "parallelism": "Parallelism",
@@ -68,7 +68,7 @@ def one(request: Request, id: Annotated[str, Path(max_length=64)]) -> Response:
         behind=shown.jobs if drawing is None else _behind(shown, drawing.where),
         num_rows=0 if table is None else len(table.rows),
         groups=_groups(frame, info),
-        params=[each for each in info.params if each.for_users or _sees_all(frame)],
+        params=[each for each in info.params if _sees_all(frame)],
         has_times=table is not None and _has_times(table),
         by=query.by,
         values=query.params(),
@@ -95,7 +95,7 @@ def _groups(frame: Frame, info: AnalysisInfo) -> list[str]:
     if not info.groups:
         return []
     names: tuple[str, ...] = Group.__args__  # type: ignore[attr-defined]
-    return [name for name in names if _sees_all(frame) or name not in PERSONAL]
+    return [name for name in names if _sees_all(frame) or name in GROUPS]
 
 
 def _sees_all(frame: Frame) -> bool:

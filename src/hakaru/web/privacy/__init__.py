@@ -1,21 +1,30 @@
-"""What the role user may see: their own jobs whole, and others only in aggregates of five or more people.
+"""What the role user may see: their own jobs whole, and others only in groups of five or more people.
 
-The one place where it is decided; docs/web.md and docs/decisions tell the rules and their reasons.
+The one place where it is decided; docs/web.md and docs/decisions explain the rules and their reasons.
 """
 
-from hakaru.web.privacy._look import View, look, own_only
-from hakaru.web.privacy._mask import Guarded, guard_result, rule_of
-from hakaru.web.privacy._people import FEWEST, num_people
+from hakaru.web.privacy._look import GROUPS, View, is_whole, look, look_at, own_only
+from hakaru.web.privacy._mask import Guarded, guard_result
+from hakaru.web.privacy._partition import partition_of
+from hakaru.web.privacy._people import FEWEST
+from hakaru.web.privacy._place import place_among
+from hakaru.web.privacy._rounded import step_of, to_digits, to_step
 from hakaru.web.privacy._rows import RULES
 
 __all__ = [
     "FEWEST",
+    "GROUPS",
     "RULES",
     "Guarded",
     "View",
     "guard_result",
+    "is_whole",
     "look",
-    "num_people",
+    "look_at",
     "own_only",
-    "rule_of",
+    "partition_of",
+    "place_among",
+    "step_of",
+    "to_digits",
+    "to_step",
 ]

@@ -1,77 +1,137 @@
-"""Which selections a viewer may ask of: anything for an operator, for a user their own or many people's.
+"""Which jobs a question is about, as its viewer may see them.
 
-Two answers that differ by one person tell of that person. So a user narrows only by whole months, queue,
-application, state and size; and with any of these conditions dropped, what comes in is of five people too.
+An operator's question is about what it says. A user's is about their own jobs, about whole cells of the
+cluster's fixed partition, or about the whole cluster.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
-from hakaru.analyses import Selection
+from hakaru.analyses import Analysis, Branch, Check, Selection
 from hakaru.engine.where import end_of, parse_moment
 from hakaru.errors import FilterError
 from hakaru.web.access import Viewer
-from hakaru.web.filters import Filters
-from hakaru.web.privacy._people import (
-    FEWEST,
-    jobs_of_each,
-    num_people,
-    people_between,
-    people_sql,
-    per_file,
+from hakaru.web.filters import AnalysisQuery, Filters
+from hakaru.web.privacy._partition import (
+    MEASURES,
+    Chosen,
+    Partition,
+    Wanted,
+    partition_of,
+    size_bounds,
 )
+from hakaru.web.privacy._people import FEWEST
+from hakaru.web.privacy._rows import RULES
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 
-CONDITIONS: dict[str, Any] = {
-    "queue": None, "application": None, "state": (), "min_gpus": None, "max_gpus": None,
-}  # fmt: skip
 PERSONAL = ("user", "account", "where", "min_run")
-PERSONAL_GROUPS = ("user", "account")
-MONTH = "year(submitted_local) * 12 + month(submitted_local) - 1"
-OWN_FIX = (
-    "Ask of your own jobs with user={user}, where every filter is allowed, or ask an operator."
-)
+GROUPS = ("cluster", "queue", "state", "application", "quarter")  # what a user may group by
+FEW = f"fewer than {FEWEST} people"
+MAX_LISTED = 12
+WORDS = {
+    "queue": "queue",
+    "application": "application",
+    "state": "state",
+    "month": "since and until",
+    "size_class": "min_gpus and max_gpus",
+}
 
 
 @dataclass(frozen=True)
 class View:
-    """A selection that the viewer may ask of; `own` where all its jobs are the viewer's to see."""
+    """A selection that the viewer may ask of: of their `own` jobs, of `cells`, or of the `whole` cluster.
+
+    Of cells, `is_partial` says that wanted jobs were left out with the cells that hold others too.
+    `measures` are those of the partition that may be shown.
+    """
 
     selection: Selection
-    own: bool
     viewer: Viewer
+    scope: Literal["own", "cells", "whole"] = "own"
+    is_partial: bool = False
+    measures: frozenset[str] = frozenset(MEASURES)
+
+    @property
+    def own(self) -> bool:
+        return self.scope == "own"
 
 
-def look(readers: Readers, viewer: Viewer, filters: Filters, selection: Selection) -> View:
-    """The selection as this viewer may see it, its period perhaps wider; or a refusal with its reason.
+def look(
+    readers: Readers,
+    viewer: Viewer,
+    filters: Filters,
+    selection: Selection,
+    keys: Sequence[str] = (),
+) -> View:
+    """The selection as this viewer may see it: for a user, the cells inside it; or a refusal.
 
-    `selection` is the filters' own, with its clusters named.
+    `selection` is the filters' own, with its clusters named. Each cell has one value of each of the keys.
     """
-    if viewer.sees_all:
-        return View(selection, own=True, viewer=viewer)
-    if viewer.user is not None and filters.user == viewer.user:
-        return View(selection, own=True, viewer=viewer)
+    if _is_own(viewer, filters):
+        return View(selection, viewer)
     _refuse_the_personal(filters, selection, viewer)
-    return View(_each_cluster(readers, filters, selection), own=False, viewer=viewer)
+    first, last = _months(filters)
+    wanted = _wanted(filters, first, last)
+    cells = {name: _cells(readers, name, wanted, keys, viewer) for name in selection.clusters}
+    return View(
+        replace(
+            selection,
+            checks=(),
+            states=("any",),
+            since=None if first is None else str(_first_day(first)),
+            until=None if last is None else str(_first_day(last + 1) - timedelta(days=1)),
+            branches=_branches(cells),
+        ),
+        viewer,
+        scope="cells",
+        is_partial=any(each.is_partial for each in cells.values()),
+        measures=frozenset.intersection(*(each.partition.measures for each in cells.values())),
+    )
 
 
-def _each_cluster(readers: Readers, filters: Filters, selection: Selection) -> Selection:
-    """The selection with its period widened; side by side, each cluster must pass, and with one period."""
-    passed = [
-        _Gate(readers, filters, replace(selection, clusters=(name,))).passed()
-        for name in selection.clusters
-    ]
-    if len({(each.since, each.until) for each in passed}) > 1:
+def look_at(
+    readers: Readers,
+    viewer: Viewer,
+    query: AnalysisQuery,
+    selection: Selection,
+    analysis: Analysis,
+) -> View:
+    """The jobs that an analysis may be asked of; a refusal where it is for operators, or too narrow."""
+    if _is_own(viewer, query):
+        return View(selection, viewer)
+    rule = RULES.get(analysis.id)
+    if rule is None:
+        raise _refusal(f"{analysis.id} would show people one by one", viewer)
+    _refuse_the_personal(query, selection, viewer)
+    by = () if selection.by in (None, "cluster") else (selection.by,)
+    if rule.cells is None or (rule.row and not by and not _conditions(query)):
+        return _whole(readers, query, selection, analysis, viewer)
+    states = query.state or analysis.states
+    asked = query.model_copy(update={"state": states})
+    return look(readers, viewer, asked, selection, (*rule.cells, *by))
+
+
+def _whole(
+    readers: Readers,
+    query: AnalysisQuery,
+    selection: Selection,
+    analysis: Analysis,
+    viewer: Viewer,
+) -> View:
+    used = _conditions(query) + ([] if selection.by in (None, "cluster") else ["by"])
+    if used:
         raise Refused(
-            f"the period would have to be widened for {', '.join(selection.clusters)} to different months",
-            "Ask for one cluster with cluster=NAME, or leave out since and until.",
+            f"{analysis.id} of others' jobs is shown for the whole cluster only",
+            f"Leave out {', '.join(used)}, or ask of your own jobs with user={viewer.user}.",
         )
-    return replace(passed[0], clusters=selection.clusters)
+    for name in selection.clusters:
+        _partition(readers, name)
+    return View(selection, viewer, scope="whole")
 
 
 def own_only(viewer: Viewer, filters: Filters) -> Filters:
@@ -83,121 +143,108 @@ def own_only(viewer: Viewer, filters: Filters) -> Filters:
     return filters.model_copy(update={"user": viewer.user})
 
 
+def is_whole(filters: Filters) -> bool:
+    """Whether the filters ask for all jobs of a cluster."""
+    return not _conditions(filters)
+
+
+def _is_own(viewer: Viewer, filters: Filters) -> bool:
+    return viewer.sees_all or (viewer.user is not None and filters.user == viewer.user)
+
+
 def _refuse_the_personal(filters: Filters, selection: Selection, viewer: Viewer) -> None:
     used = [name for name in PERSONAL if getattr(filters, name) is not None]
     if used:
         raise _refusal(f"{', '.join(used)} could pick out a person among others", viewer)
-    if selection.by in PERSONAL_GROUPS:
-        raise _refusal(f"by={selection.by} would show people one by one", viewer)
+    if selection.by is not None and selection.by not in GROUPS:
+        raise Refused(
+            f"by={selection.by} could show people one by one",
+            f"Others' jobs can be grouped by {', '.join(GROUPS)}; your own, with "
+            f"user={viewer.user}, by everything.",
+        )
 
 
 def _refusal(why: str, viewer: Viewer) -> Refused:
-    return Refused(why, OWN_FIX.format(user=viewer.user))
+    return Refused(
+        why,
+        f"Ask of your own jobs with user={viewer.user}, where every filter is allowed, or ask an operator.",
+    )
 
 
-@dataclass(frozen=True)
-class _Gate:
-    readers: Readers
-    filters: Filters
-    selection: Selection
+def _conditions(filters: Filters) -> list[str]:
+    """The names of the conditions that narrow the jobs of a cluster."""
+    names = ("since", "until", "queue", "application", "min_gpus", "max_gpus")
+    used = [name for name in names if getattr(filters, name) is not None]
+    return used + (["state"] if filters.state and "any" not in filters.state else [])
 
-    def passed(self) -> Selection:
-        """The selection with its period widened, if it may be asked of."""
-        widened = self.widened()
-        self.check(widened)
-        return widened
 
-    def widened(self) -> Selection:
-        """The period, widened to whole months whose first and last hold enough people, or left open."""
-        selection = self._at(self.filters, None, None)
-        sql = people_sql({"month": MONTH}, "jobs", self._per_file)
-        people = {r["key_0"]: r["num_people"] for r in self.readers.rows(sql, selection)}
-        full = sorted(month for month, num in people.items() if num >= FEWEST)
-        first, last = _months(self.filters)
-        since = max((m for m in full if first is not None and m <= first), default=None)
-        until = min((m for m in full if last is not None and m >= last), default=None)
-        if since is not None and self._is_small(replace(selection, until=str(_day_before(since)))):
-            since = None
-        if until is not None and self._is_small(
-            replace(selection, since=str(_first_day(until + 1)))
-        ):
-            until = None
-        return self._at(self.filters, since, until)
-
-    def check(self, selection: Selection) -> None:
-        if num_people(self.readers, selection) < FEWEST:
-            raise Refused(
-                f"fewer than {FEWEST} people stand behind these jobs of {self.selection.clusters[0]}",
-                "Choose another cluster, a longer period or fewer conditions, or ask of your own jobs.",
-            )
-        self._check_ends(selection)
-        mine = jobs_of_each(self.readers, selection)
-        for dropped in self._droppable():
-            wider = self._with(self.filters.model_copy(update=dropped), selection)
-            between = people_between(jobs_of_each(self.readers, wider), mine, self._per_file)
-            if between is not None and between < FEWEST:
-                raise Refused(
-                    f"without {' and '.join(dropped)} fewer than {FEWEST} people come in, "
-                    "and the difference would show them",
-                    "Choose other values, or fewer conditions.",
-                )
-
-    def _check_ends(self, selection: Selection) -> None:
-        """Each chosen state, and the least and the greatest chosen size, is of enough people."""
-        cells = []
-        if self.filters.state:
-            cells += self._cells("state", selection)
-        sizes = sorted(
-            (key, num) for key, num in self._cells("num_pes", selection) if key is not None
+def _wanted(filters: Filters, first: int | None, last: int | None) -> Wanted:
+    """The conditions as tests of the partition's columns."""
+    tests: dict[str, Callable[[Any], bool]] = {}
+    for name in ("queue", "application"):
+        if (value := getattr(filters, name)) is not None:
+            tests[name] = value.__eq__
+    if filters.state and "any" not in filters.state:
+        tests["state"] = set(filters.state).__contains__
+    if first is not None or last is not None:
+        tests["month"] = lambda month: (first or 0) <= month <= (month if last is None else last)
+    if filters.min_gpus is not None or filters.max_gpus is not None:
+        tests["size_class"] = lambda each: (
+            each is not None and _has_sizes(filters, size_bounds(each))
         )
-        if self.filters.min_gpus is not None:
-            cells += sizes[:1]
-        if self.filters.max_gpus is not None:
-            cells += sizes[-1:]
-        if any(num < FEWEST for _, num in cells):
-            raise Refused(
-                f"one of the chosen states or sizes is of fewer than {FEWEST} people",
-                "Choose other states, or a wider range of GPUs.",
-            )
+    return tests
 
-    def _cells(self, column: str, selection: Selection) -> list[tuple[Any, int]]:
-        sql = people_sql({column: column}, "jobs", self._per_file)
-        return [(r["key_0"], r["num_people"]) for r in self.readers.rows(sql, selection)]
 
-    def _droppable(self) -> list[dict[str, Any]]:
-        """Every way to drop some of the conditions."""
-        used = {
-            name: none for name, none in CONDITIONS.items() if getattr(self.filters, name) != none
-        }
-        return [
-            dict(chosen)
-            for n in range(1, len(used) + 1)
-            for chosen in combinations(used.items(), n)
-        ]
+def _has_sizes(filters: Filters, bounds: tuple[int, int]) -> bool:
+    """Whether all sizes of a class are asked for."""
+    least, most = filters.min_gpus, filters.max_gpus
+    return (least is None or least <= bounds[0]) and (most is None or bounds[1] <= most)
 
-    def _is_small(self, selection: Selection) -> bool:
-        """Whether it holds jobs, but of too few people."""
-        others = jobs_of_each(self.readers, selection)
-        between = people_between(others, {}, self._per_file)
-        return between is not None and between < FEWEST
 
-    @property
-    def _per_file(self) -> bool:
-        return per_file(self.readers, self.selection.clusters)
-
-    def _at(self, filters: Filters, since: int | None, until: int | None) -> Selection:
-        period = replace(
-            self.selection,
-            since=None if since is None else str(_first_day(since)),
-            until=None if until is None else str(_day_before(until + 1)),
+def _cells(
+    readers: Readers, cluster: str, wanted: Wanted, keys: Sequence[str], viewer: Viewer
+) -> Chosen:
+    partition = _partition(readers, cluster)
+    chosen = partition.choose(wanted, keys)
+    if not chosen:
+        raise Refused(
+            f"no group of {FEWEST} or more people of {cluster} has run such jobs and no others",
+            f"{_way_out(partition, wanted, keys)} Of your own jobs, with user={viewer.user}, "
+            "every filter is allowed.",
         )
-        return self._with(filters, period)
+    return chosen
 
-    def _with(self, filters: Filters, selection: Selection) -> Selection:
-        """The selection with the conditions of these filters."""
-        return replace(
-            selection, checks=filters.checks(), states=tuple(dict.fromkeys(filters.state))
-        )
+
+def _way_out(partition: Partition, wanted: Wanted, keys: Sequence[str]) -> str:
+    """The condition to drop, or the values that can be asked for."""
+    for name in wanted:
+        rest = {other: test for other, test in wanted.items() if other != name}
+        if partition.choose(rest, keys):
+            return f"Leave out {WORDS[name]}, or choose {_choices(partition, name)}."
+    return f"Ask with fewer conditions{' or without by' if keys else ''}."
+
+
+def _choices(partition: Partition, name: str) -> str:
+    named = [_named(name, each) for each in partition.values_of(name) if each is not None]
+    more = ", …" if len(named) > MAX_LISTED else ""
+    return f"one of {', '.join(named[:MAX_LISTED])}{more}" if named else "another"
+
+
+def _named(column: str, value: Any) -> str:
+    if column == "month":
+        return str(_first_day(value))[:7]
+    if column == "size_class":
+        least, most = size_bounds(value)
+        return str(least) if least == most else f"{least} to {most}"
+    return str(value)
+
+
+def _branches(cells: Mapping[str, Chosen]) -> tuple[Branch, ...]:
+    """The chosen cells as the engine's condition: side by side, those of each cluster."""
+    found = {name: each.branches() for name, each in cells.items()}
+    if len(found) == 1 or not any(found.values()):
+        return next(iter(found.values()))
+    return tuple(Branch((Check("cluster", name),), each) for name, each in found.items())
 
 
 def _months(filters: Filters) -> tuple[int | None, int | None]:
@@ -215,5 +262,11 @@ def _first_day(month: int) -> date:
     return date(month // 12, month % 12 + 1, 1)
 
 
-def _day_before(month: int) -> date:
-    return _first_day(month) - timedelta(days=1)
+def _partition(readers: Readers, cluster: str) -> Partition:
+    found = partition_of(readers, cluster)
+    if found is None:
+        raise Refused(
+            f"{FEW} ran jobs on {cluster}",
+            "Choose another cluster, or ask of your own jobs.",
+        )
+    return found

@@ -48,24 +48,3 @@ def people_among(users: Iterable[str], by_file: bool) -> int:
 def num_people(readers: Readers, selection: Selection, source: str = "jobs") -> int:
     sql = people_sql({}, source, per_file(readers, selection.clusters))
     return int(readers.rows(sql, selection)[0]["num_people"])
-
-
-def jobs_of_each(readers: Readers, selection: Selection) -> dict[str | None, int]:
-    """Jobs a user; those of nobody known stand under None."""
-    rows = readers.rows(
-        "SELECT jobs.user AS holder, count(*) AS num FROM jobs GROUP BY jobs.user", selection
-    )
-    return {row["holder"]: row["num"] for row in rows}
-
-
-def people_between(
-    wide: Mapping[str | None, int], narrow: Mapping[str | None, int], by_file: bool
-) -> int | None:
-    """People who have a job in the wider selection that is not in the narrower; None if nobody has.
-
-    Jobs of nobody known are jobs all the same: alone they make 0 people.
-    """
-    more = [user for user, num in wide.items() if num > narrow.get(user, 0)]
-    if not more:
-        return None
-    return people_among((user for user in more if user is not None), by_file)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hakaru.analyses import class_name, quarter_name
-from hakaru.analyses.overview import QUARTER_KEYS
 from hakaru.analyses.shapes import CELLS_PER_DECADE
 from hakaru.analyses.walltime import STEPS_PER_DECADE
 
@@ -25,87 +24,88 @@ FATE = (
 
 @dataclass(frozen=True)
 class Rule:
-    """The columns of a table that name a row, each as SQL over `{source}`; the group is added by itself.
+    """What a user may see of an analysis.
 
-    `whole` says that a row named `all` stands for all of its group. `single` are columns that show one
-    job, as the longest. `machine` marks what shows the machine as a whole, that anybody sees in the queue:
-    only the cluster and the period may narrow it. `step` is the key along which a cumulative curve rises.
-    `params` may be chosen; any other keeps its default, since a threshold that is moved finds the extremes.
+    With `cells`, its rows are made of whole cells of the partition: the columns of that which name a row.
+    Such a table has counts and hours, and may be narrowed and grouped. With `row` too, that holds for one
+    row alone (the column and its value), without counts; `measure` is what it is about.
+
+    Any other is of the whole cluster: `keys` are the columns that name a row, each as SQL over `{source}`;
+    `whole` says that a row named `all` stands for all of them, `step` is the key along which a
+    cumulative curve rises. `single` are columns that show one job, as the longest. `amounts` are columns
+    that are counts in disguise, as jobs a day. `machine` shows the machine over time.
     """
 
     keys: Callable[[Params], dict[str, str]] = field(default=lambda params: {})
     source: str = "{ruled}"
     whole: bool = False
     single: tuple[str, ...] = ()
+    amounts: tuple[str, ...] = ()
     machine: bool = False
     step: str | None = None
-    params: tuple[str, ...] = ()
+    cells: tuple[str, ...] | None = None
+    row: tuple[str, str] | None = None
+    measure: str = ""
 
 
 def _fixed(**keys: str) -> Callable[[Params], dict[str, str]]:
     return lambda params: keys
 
 
-def _by_quarter(params: Params) -> dict[str, str]:
-    chosen = params.get("quarter", "submitted")
-    key = QUARTER_KEYS[chosen]
-    return {"quarter": key if chosen == "log" else quarter_name(key)}
-
-
+QUARTER = quarter_name("quarter_number")
+REPEATED = (
+    "(SELECT grp, jobs.user FROM {ruled} AS jobs GROUP BY grp, jobs.user HAVING count(*) > 1)"
+)
 RULES: dict[str, Rule] = {
-    "queues": Rule(_fixed(queue="queue"), single=("max_requested_h", "max_nodes", "max_pes")),
-    "states": Rule(_fixed(state="state")),
-    "jobs-by-quarter": Rule(_by_quarter, params=("quarter",)),
-    "users-by-quarter": Rule(_by_quarter, params=("quarter",)),
+    "queues": Rule(cells=("queue",), single=("max_requested_h", "max_nodes", "max_pes")),
+    "states": Rule(cells=("state",)),
+    "jobs-by-quarter": Rule(cells=("quarter",)),
+    "users-by-quarter": Rule(_fixed(quarter=QUARTER)),
     "parallelism": Rule(_fixed(parallelism=CLASS)),
     "gpus-single-node": Rule(_fixed(num_pes="num_pes")),
     "gpus-multi-node": Rule(_fixed(num_pes="num_pes")),
-    "parallelism-by-quarter": Rule(
-        _fixed(quarter=quarter_name("quarter_number"), parallelism=CLASS)
-    ),
+    "parallelism-by-quarter": Rule(_fixed(quarter=QUARTER, parallelism=CLASS)),
     "request-accuracy": Rule(single=("least", "most")),
-    "request-accuracy-by-quarter": Rule(
-        _fixed(quarter=quarter_name("quarter_number")), single=("least", "most")
+    "request-accuracy-by-quarter": Rule(_fixed(quarter=QUARTER), single=("least", "most")),
+    "walltime": Rule(
+        _fixed(**{"class": CLASS}),
+        whole=True,
+        single=("min_h", "max_h"),
+        cells=("state",),
+        row=("class", "all"),
+        measure="long_runs",
     ),
-    "walltime": Rule(_fixed(**{"class": CLASS}), whole=True, single=("min_h", "max_h")),
-    "walltime-cdf": Rule(
-        _fixed(**{"class": CLASS}, run_h=STEP), whole=True, single=("num_jobs",), step="run_h"
-    ),
+    "walltime-cdf": Rule(_fixed(**{"class": CLASS}, run_h=STEP), whole=True, step="run_h"),
     "size-vs-walltime": Rule(),
     "arrivals-by-hour": Rule(
-        _fixed(hour="hour(submitted_local)"), single=("most",), params=("days",)
+        _fixed(hour="hour(submitted_local)"), single=("most",), amounts=("mean", "sd")
     ),
     "arrivals-by-weekday": Rule(
         _fixed(weekday="weekday(CAST(submitted_local AS DATE))"),
         single=("most",),
-        params=("days",),
+        amounts=("mean", "sd"),
     ),
     "waits": Rule(
         _fixed(part=PART),
         source="(SELECT jobs.*, part FROM {ruled} AS jobs CROSS JOIN "
         "(SELECT explode(sequence(1, 3)) AS part) AS parts "
         "WHERE part = 3 OR eligible_at BETWEEN submitted_at AND started_at)",
-        single=("max_s",),
+        single=("p99_s", "max_s"),
+        cells=(),
+        row=("part", "submit to start"),
+        measure="waits",
     ),
     "abandoned-waits": Rule(_fixed(fate=FATE), single=("max_s",)),
-    "interarrivals": Rule(
-        source="(SELECT grp, jobs.user FROM {ruled} AS jobs GROUP BY grp, jobs.user HAVING count(*) > 1)"
-    ),
-    "think-time": Rule(
-        source="(SELECT grp, jobs.user FROM {ruled} AS jobs GROUP BY grp, jobs.user HAVING count(*) > 1)"
-    ),
+    "interarrivals": Rule(source=REPEATED),
+    "think-time": Rule(source=REPEATED),
     "arrivals-by-week": Rule(
-        _fixed(weekday="weekday(CAST(submitted_local AS DATE))", hour="hour(submitted_local)")
+        _fixed(weekday="weekday(CAST(submitted_local AS DATE))", hour="hour(submitted_local)"),
+        amounts=("mean",),
     ),
-    "walltime-by-application": Rule(
-        _fixed(application="application", run_h=STEP),
-        single=("num_jobs",),
-        step="run_h",
-        params=("top",),
-    ),
+    "walltime-by-application": Rule(_fixed(application="application", run_h=STEP), step="run_h"),
     "request-vs-run": Rule(
         _fixed(requested_to_h=CELL.format("requested_s"), run_to_h=CELL.format("run_s"))
     ),
-    "load": Rule(machine=True, params=("bins",)),
-    "utilisation": Rule(machine=True),
+    "load": Rule(machine=True),
+    "utilisation": Rule(machine=True, single=("span_h", "installed_pe_hours")),
 }

@@ -1,6 +1,6 @@
 """Which rows of a table can be shown so that what is withheld is of five people wherever it can be summed.
 
-Sums are known on every line of a table: over its whole, over a group, over a state in all groups. So the
+Sums are known on every line of a table: over its whole, over a quarter, over a class in all quarters. So the
 rows withheld on a line must be of five distinct people together, or one more is withheld with them.
 """
 
@@ -20,13 +20,12 @@ ALL = "all"
 class Cells:
     """The users behind each key; a key with jobs of nobody known has none.
 
-    `grouped` says that the first part of a key is a group, `whole` is the place of the part that is `all` in
-    rows that stand for all of their group, and `step` that of the one along which a cumulative curve rises.
+    `whole` is the place of the part that is `all` in rows that stand for all others, and `step` that of the
+    one along which a cumulative curve rises.
     """
 
     users: Mapping[Key, set[str]]
     by_file: bool
-    grouped: bool
     whole: int | None
     step: int | None
 
@@ -37,7 +36,6 @@ class Cells:
         while len(shown) != before:
             before = len(shown)
             self._hide_ends(shown)
-            self._hide_groups(shown)
             self._hide_on_lines(shown)
         return shown
 
@@ -53,19 +51,6 @@ class Cells:
                 if not self._is_few(rising[left[-1] + 1 :]):
                     break
                 shown.remove(rising[left[-1]])
-
-    def _hide_groups(self, shown: set[Key]) -> None:
-        """The groups that are withheld whole are of enough people together."""
-        if not self.grouped:
-            return
-        groups = {line[0][0]: line for line in self._lines(self.users, (0,))}
-        while seen := {key[0] for key in shown}:
-            if not self._is_few(
-                [key for g, line in groups.items() if g not in seen for key in line]
-            ):
-                break
-            least = min(seen, key=lambda group: (self._people(groups[group]), group))
-            shown.difference_update(groups[least])
 
     def _hide_on_lines(self, shown: set[Key]) -> None:
         """With any parts of the key held, the withheld rows are of enough people together."""

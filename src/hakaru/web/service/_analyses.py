@@ -19,7 +19,7 @@ from hakaru.web.models import (
     Period,
     Table,
 )
-from hakaru.web.privacy import RULES, Guarded, guard_result, look, rule_of
+from hakaru.web.privacy import RULES, Guarded, guard_result, look_at
 from hakaru.web.problems import Unknown, WebError
 from hakaru.web.readers import Readers
 from hakaru.web.service._clusters import about, selected
@@ -36,8 +36,8 @@ def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> G
     analysis = find(id)
     params = _parsed(analysis, query.params())
     _check_options(analysis, query)
-    view = look(readers, viewer, query, selected(readers, query, query.by, query.weight))
-    rule_of(view, analysis)  # refused before it is computed
+    selection = selected(readers, query, query.by, query.weight)
+    view = look_at(readers, viewer, query, selection, analysis)
     found = readers.run(analysis, view.selection, params)
     if not viewer.sees_all:  # few people may stand behind these jobs, or one behind a peak
         found = replace(found, uncounted={}, over={})
@@ -131,14 +131,14 @@ def _info(analysis: Analysis) -> AnalysisInfo:
         subject=analysis.subject,
         figure=analysis.figure,
         reproduces=analysis.reproduces,
-        params=[_parameter(analysis.id, param) for param in analysis.params],
+        params=[_parameter(param) for param in analysis.params],
         groups=analysis.groups,
         weighted=analysis.weighted,
         for_users=analysis.id in RULES,
     )
 
 
-def _parameter(id: str, param: Param) -> Parameter:
+def _parameter(param: Param) -> Parameter:
     bounds = {
         name: value if math.isfinite(value) and not param.choices else None
         for name, value in (("low", param.low), ("high", param.high))
@@ -148,6 +148,5 @@ def _parameter(id: str, param: Param) -> Parameter:
         default=param.default,
         help=param.help,
         choices=list(param.choices),
-        for_users=id in RULES and param.name in RULES[id].params,
         **bounds,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,8 +13,7 @@ from hakaru.registry import hint
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
 from hakaru.web.models import Cluster, Clusters
-from hakaru.web.privacy import FEWEST, num_people
-from hakaru.web.privacy._people import people_sql, per_file
+from hakaru.web.privacy import partition_of
 from hakaru.web.problems import Unknown, WebError
 from hakaru.web.readers import Readers
 
@@ -91,8 +90,8 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
         selection,
     )
     if not viewer.sees_all:
-        few = num_people(readers, selection) < FEWEST
-        row = dict.fromkeys(row) if few else _to_days(row, ZoneInfo(known.zones[name]))
+        few = partition_of(readers, name) is None
+        row = dict.fromkeys(row) if few else _to_months(row, ZoneInfo(known.zones[name]))
     return Cluster(
         name=name,
         zone=known.zones[name],
@@ -105,22 +104,20 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
     )
 
 
-def _to_days(row: dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
-    """Moments as the beginning of their day: the first and the last submission are one person's."""
-    return {
-        name: datetime.combine(value.astimezone(zone).date(), time(), zone)
-        if isinstance(value, datetime)
-        else value
-        for name, value in row.items()
-    }
+def _to_months(row: dict[str, Any], zone: ZoneInfo) -> dict[str, Any]:
+    """The first day of the first month and the last of the last: both submissions are one person's."""
+    first, last = (row[name].astimezone(zone).date() for name in ("first_submit", "last_submit"))
+    after = (last.replace(day=1) + timedelta(days=31)).replace(day=1)
+    ends = {"first_submit": first.replace(day=1), "last_submit": after - timedelta(days=1)}
+    return row | {name: datetime.combine(day, time(), zone) for name, day in ends.items()}
 
 
 def _names(readers: Readers, viewer: Viewer, column: str, selection: Selection) -> list[str]:
-    """The values of a column that a filter may be given; for a user, those that many people have."""
-    by_file = per_file(readers, selection.clusters)
-    found: list[dict[str, Any]] = readers.rows(
-        people_sql({column: column}, "jobs", by_file), selection
-    )
-    fewest = 0 if viewer.sees_all else FEWEST
-    named = (r["key_0"] for r in found if r["key_0"] is not None and r["num_people"] >= fewest)
-    return sorted(named)[:MAX_NAMES]
+    """The values of a column that a filter may be given; for a user, those that can be answered."""
+    if viewer.sees_all:
+        rows = readers.rows(f"SELECT DISTINCT {column} AS name FROM jobs", selection)
+        named = [row["name"] for row in rows]
+    else:
+        partition = partition_of(readers, selection.clusters[0])
+        named = partition.values_of(column) if partition else []
+    return sorted(name for name in named if name is not None)[:MAX_NAMES]

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses import Selection, Session
+from hakaru.analyses import Session
 from hakaru.web.access import Viewer
-from hakaru.web.filters import CompareQuery, Filters
+from hakaru.web.filters import AnalysisQuery, CompareQuery, Filters
 from hakaru.web.models import Comparison
-from hakaru.web.privacy import FEWEST, look, num_people
+from hakaru.web.privacy import FEWEST, partition_of, step_of, to_digits, to_step
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
+from hakaru.web.service._analyses import result
 from hakaru.web.service._clusters import chosen
 
-# the jobs that the strictest of the analyses counts
-STRICTEST = (
-    "(SELECT * FROM jobs WHERE state = 'completed' AND run_s >= 60 AND requested_s IS NOT NULL "
-    "AND num_pes >= 1)"
-)
+if TYPE_CHECKING:
+    from hakaru.comparison import Comparison as Compared
+    from hakaru.reference.metrics import Cell, Metric
+
+EXACT = ("num_jobs", "num_users")  # of all jobs of the cluster, which `clusters` counts too
 
 
 def compare(readers: Readers, viewer: Viewer, query: CompareQuery) -> Comparison:
@@ -28,55 +30,82 @@ def compare(readers: Readers, viewer: Viewer, query: CompareQuery) -> Comparison
     from hakaru.reference.published import find_clusters
 
     asked = chosen(readers, query.cluster)
-    names, selection = _seen(readers, viewer, query, asked)
+    selection = Filters(since=query.since, until=query.until).selection()
+    names = asked if viewer.sees_all else _of_many(readers, query, asked)
     metrics = find_metrics(() if query.metrics == "all" and viewer.sees_all else HEADLINE)
     published = find_clusters(query.published) if query.published else None
+    shown = (
+        None
+        if viewer.sees_all
+        else {name: _shown(readers, viewer, name, metrics) for name in names}
+    )
 
     def answer(session: Session) -> dict[str, Any]:
-        return to_document(side_by_side(session, names, metrics, published, selection))
+        found = side_by_side(session, names, metrics, published, selection)
+        return to_document(found if shown is None else _coarse(found, shown))
 
     question = ("compare", names, selection, query.metrics, query.published, viewer.sees_all)
     document = readers.ask(question, answer)
     left_out = document["left_out"] if viewer.sees_all else []
     withheld = [name for name in asked if name not in names]
-    beside = {"left_out": left_out, "withheld": withheld, "period": _period(selection)}
-    return Comparison(**document | beside)
+    period = {"since": selection.since, "until": selection.until}
+    return Comparison(**document | {"left_out": left_out, "withheld": withheld, "period": period})
 
 
-def _seen(
-    readers: Readers, viewer: Viewer, query: CompareQuery, names: tuple[str, ...]
-) -> tuple[tuple[str, ...], Selection]:
-    """The clusters of enough people, and the period, which they must share when it was widened."""
-    filters = Filters(since=query.since, until=query.until)
-    asked = filters.selection()
-    if viewer.sees_all:
-        return names, asked
-    found = {name: _of_many(readers, viewer, filters, name) for name in names}
-    seen = {name: selection for name, selection in found.items() if selection is not None}
+def _of_many(readers: Readers, query: CompareQuery, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The clusters that a user may compare: those of enough people, and whole."""
+    if query.since or query.until:
+        raise Refused(
+            "others' jobs are compared over the whole log only", "Leave out since and until."
+        )
+    seen = tuple(name for name in names if partition_of(readers, name) is not None)
     if not seen:
         raise Refused(
-            f"fewer than {FEWEST} people stand behind each of the clusters in this period",
-            "Choose another cluster, or leave out since and until.",
+            f"fewer than {FEWEST} people ran jobs on each of these clusters",
+            "Choose another cluster.",
         )
-    periods = {(selection.since, selection.until) for selection in seen.values()}
-    if len(periods) > 1:
-        raise Refused(
-            f"the period would have to be widened for {', '.join(seen)} to different months",
-            "Choose one cluster, or leave out since and until.",
+    return seen
+
+
+def _shown(
+    readers: Readers, viewer: Viewer, name: str, metrics: Sequence[Metric]
+) -> dict[str, float]:
+    """The metrics that hide nobody, each with the step of its shares: no row of their table is withheld."""
+    steps: dict[str, float] = {}
+    for metric in metrics:
+        try:
+            guarded = result(readers, viewer, metric.analysis, AnalysisQuery(cluster=(name,)))
+        except Refused:
+            continue
+        if guarded.complete:
+            steps[metric.id] = step_of(guarded.result.num_selected)
+    return steps
+
+
+def _coarse(found: Compared, shown: dict[str, dict[str, float]]) -> Compared:
+    """The comparison without what could be few people's, its numbers rounded."""
+    lines = [
+        replace(
+            line,
+            cells={
+                name: cell if line.metric.id in EXACT else _cell(cell, line.metric, shown[name])
+                for name, cell in line.cells.items()
+            },
         )
-    (period,) = periods
-    return tuple(seen), replace(asked, since=period[0], until=period[1])
+        for line in found.lines
+    ]
+    return replace(found, lines=lines, left_out=[])
 
 
-def _of_many(readers: Readers, viewer: Viewer, filters: Filters, name: str) -> Selection | None:
-    """One cluster's selection as the viewer may see it; None where too few people stand behind it."""
-    one = replace(filters.selection(), clusters=(name,))
-    try:
-        selection = look(readers, viewer, filters, one).selection
-    except Refused:
-        return None
-    return selection if num_people(readers, selection, STRICTEST) >= FEWEST else None
+def _cell(cell: Cell, metric: Metric, steps: dict[str, float]) -> Cell:
+    if metric.id not in steps:
+        hidden = f"it could show fewer than {FEWEST} people"
+        return replace(cell, value=None, reason=hidden, low=None, high=None)
+    step = steps[metric.id]
 
+    def write(value: float | None) -> float | None:
+        if value is None:
+            return None
+        return to_step(value, step) if metric.unit == "share" else to_digits(value)
 
-def _period(selection: Selection) -> dict[str, str | None]:
-    return {"since": selection.since, "until": selection.until}
+    return replace(cell, value=write(cell.value), low=write(cell.low), high=write(cell.high))

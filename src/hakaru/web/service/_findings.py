@@ -44,7 +44,7 @@ def _cluster(readers: Readers, viewer: Viewer, filters: Filters, name: str) -> C
 
 
 def _results(readers: Readers, viewer: Viewer, filters: Filters) -> dict[Key, Result]:
-    """The analyses that findings read, as this viewer gets them; one with a row withheld is left out."""
+    """The analyses that findings read, as this viewer gets them; one that is not complete is left out."""
     found: dict[Key, Result] = {}
     for id, weight in ANALYSES:
         query = AnalysisQuery(**filters.model_dump(exclude_none=True) | {"weight": weight})
@@ -52,7 +52,7 @@ def _results(readers: Readers, viewer: Viewer, filters: Filters) -> dict[Key, Re
             guarded = _analyses.result(readers, viewer, id, query)
         except Refused:
             continue
-        if guarded.withheld is None or not guarded.withheld.num_rows:
+        if guarded.complete:
             found[(id, weight)] = guarded.result
     return found
 

@@ -10,7 +10,7 @@ from hakaru.schema import JOBS
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters, JobQuery, JobsQuery
 from hakaru.web.models import Job, Jobs, Place
-from hakaru.web.privacy import FEWEST, num_people, own_only
+from hakaru.web.privacy import own_only, partition_of, place_among
 from hakaru.web.problems import Unknown
 from hakaru.web.readers import Readers, Search
 from hakaru.web.service._clusters import chosen, pooled
@@ -104,20 +104,18 @@ def _attempt(readers: Readers, rows: list[dict[str, Any]], query: JobQuery) -> d
 def _place_in_cluster(
     readers: Readers, viewer: Viewer, selection: Selection, record: dict[str, Any]
 ) -> Place | None:
-    if not viewer.sees_all and num_people(readers, selection) < FEWEST:
+    if viewer.sees_all:
+        return _place(readers, selection, record)
+    (cluster,) = selection.clusters
+    if partition_of(readers, cluster) is None:
         return None
-    return _place(readers, selection, record)
+    (row,) = readers.rows("SELECT count(*) AS num_jobs FROM jobs", selection)
+    return Place(**row | place_among(readers, cluster, MEASURES, _values(record)))
 
 
 def _place(readers: Readers, selection: Selection, record: dict[str, Any]) -> Place:
     """Shares of the jobs that have less than this one; equals count half."""
-    values = {
-        "wait": record["wait_s"],
-        "run": record["run_s"],
-        "size": record["num_pes"],
-        "request_accuracy": _accuracy(record),
-    }
-    known = {name: value for name, value in values.items() if value is not None}
+    known = {name: value for name, value in _values(record).items() if value is not None}
     shares = [
         f"avg(CASE WHEN {MEASURES[name]} < {value!r} THEN 1e0 WHEN {MEASURES[name]} = {value!r} "
         f"THEN 5e-1 WHEN {MEASURES[name]} IS NOT NULL THEN 0e0 END) AS {name}"
@@ -126,6 +124,15 @@ def _place(readers: Readers, selection: Selection, record: dict[str, Any]) -> Pl
     sql = f"SELECT {', '.join(['count(*) AS num_jobs', *shares])} FROM jobs"
     (row,) = readers.rows(sql, selection)
     return Place(**row)
+
+
+def _values(record: dict[str, Any]) -> dict[str, float | None]:
+    return {
+        "wait": record["wait_s"],
+        "run": record["run_s"],
+        "size": record["num_pes"],
+        "request_accuracy": _accuracy(record),
+    }
 
 
 def _accuracy(record: dict[str, Any]) -> float | None:

@@ -28,7 +28,7 @@ def contents(readers: Readers, viewer: Viewer) -> LakeContents:
     ingests = readers.ask("ingests", lambda session: _ingests(session.lake))
     return LakeContents(
         workspace=str(readers.lake.workspace) if viewer.sees_all else None,
-        tables=tables,
+        tables=tables if viewer.sees_all else [_without_sizes(table) for table in tables],
         ingests=ingests if viewer.sees_all else [_without_names(row) for row in ingests],
         rejects=_reasons(readers) if viewer.sees_all else None,
         hint=None if ingests else EMPTY,
@@ -89,8 +89,14 @@ def _ingests(lake: Lake) -> list[dict[str, Any]]:
 
 
 def _without_names(ingest: dict[str, Any]) -> dict[str, Any]:
-    """Names of files may be names of people."""
-    return ingest | {"inputs": None}
+    """Names of files may be names of people, and an ingest may be of one person's jobs."""
+    counts = {name: None for name in ingest if name.startswith("num_")}
+    return ingest | counts | {"inputs": None}
+
+
+def _without_sizes(table: LakeTable) -> LakeTable:
+    """All rows less those of the clusters of many people would be those of the others."""
+    return table.model_copy(update=dict.fromkeys(("num_rows", "num_files", "num_bytes")))
 
 
 def _reasons(readers: Readers) -> list[RejectReason]:

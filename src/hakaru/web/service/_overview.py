@@ -14,7 +14,7 @@ from hakaru.texts import language
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
 from hakaru.web.models import ClusterOverview, Measures, Now, Overview, Period
-from hakaru.web.privacy import View, guard_result, look
+from hakaru.web.privacy import View, is_whole, look, to_digits
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service._analyses import find
@@ -30,6 +30,13 @@ MEASURED = f"""
                     WHEN state IN {ENDED} THEN 0e0 END) AS share_completed
     FROM jobs
 """
+# which measure of the partition each is of
+MEASURE_OF = {
+    "pe_hours": "hours",
+    "wait_median_s": "waits",
+    "wait_p95_s": "waits",
+    "run_median_s": "runs",
+}
 # A log that still has open jobs ends with its last event; one that has none was cut, and after the
 # last submission its machine only runs empty.
 NOW = """
@@ -81,10 +88,12 @@ def overview(readers: Readers, viewer: Viewer, filters: Filters) -> Overview:
 def _cluster(
     readers: Readers, viewer: Viewer, filters: Filters, name: str, known: About
 ) -> ClusterOverview:
-    view = look(readers, viewer, filters, replace(filters.selection(), clusters=(name,)))
-    measures = _measures(readers, view)
-    before = _before(readers, viewer, filters, view, known.zones[name])
-    earlier = _measures(readers, before) if before else None
+    one = filters.model_copy(update={"cluster": (name,)})
+    view = look(readers, viewer, one, one.selection())
+    measures = _measures(readers, one, view)
+    earlier_one = _before(readers, one, view, known.zones[name])
+    before = _seen_before(readers, earlier_one, view) if earlier_one else None
+    earlier = _measures(readers, earlier_one, before) if earlier_one and before else None
     return ClusterOverview(
         cluster=name,
         zone=known.zones[name],
@@ -101,25 +110,48 @@ def _cluster(
     )
 
 
-def _measures(readers: Readers, view: View) -> Measures:
+def _measures(readers: Readers, filters: Filters, view: View) -> Measures:
     (row,) = readers.rows(MEASURED, view.selection)
     if note_on_users(readers, view.selection):  # ids are not people there: nobody can count them
         row = row | {"num_users": None}
-    return Measures.model_validate(row | _levels(_load(readers, view)))
+    if not view.own:
+        row = _of_cells(row, view) | _share_completed(readers, filters, view)
+    if not view.own and not is_whole(filters):
+        return Measures.model_validate(row | {"num_users": None})
+    levels = _levels(_load(readers, view))
+    return Measures.model_validate(row | (levels if view.own else _coarse(levels)))
 
 
-def _load(readers: Readers, view: View) -> Result | None:
-    """How full the machine was; None where the viewer's filters would show fewer people by it."""
-    found = readers.run(find("load"), view.selection, {"bins": BINS})
+def _of_cells(row: dict[str, Any], view: View) -> dict[str, Any]:
+    """Counts and hours as they are, for they are of whole cells; medians, which are one job's, rounded."""
+    known = {n: v for n, v in row.items() if MEASURE_OF.get(n, "") in ("", *view.measures)}
+    times = {name: value for name, value in known.items() if name.endswith("_s")}
+    return known | _coarse(times)
+
+
+def _coarse(values: dict[str, Any]) -> dict[str, Any]:
+    return {n: None if v is None else to_digits(float(v)) for n, v in values.items()}
+
+
+def _share_completed(readers: Readers, filters: Filters, view: View) -> dict[str, Any]:
+    """Of the cells that hold one state each: of others the share would be a count within a cell."""
     try:
-        return guard_result(readers, view, found).result
+        seen = look(readers, view.viewer, filters, filters.selection(), ("state",))
     except Refused:
-        return None
+        return {"share_completed": None}
+    (row,) = readers.rows(MEASURED, seen.selection)
+    return {"share_completed": row["share_completed"]}
 
 
-def _levels(load: Result | None) -> dict[str, Any]:
+def _load(readers: Readers, view: View) -> Result:
+    """How full the machine was; a user sees it of the whole log only."""
+    selection = replace(view.selection, branches=(), states=())
+    return readers.run(find("load"), selection if not view.own else view.selection, {"bins": BINS})
+
+
+def _levels(load: Result) -> dict[str, Any]:
     """Means over the period, from the means of its bins; the utilisation where the size is always known."""
-    if load is None or not load.table.num_rows:
+    if not load.table.num_rows:
         return {}
     rows = load.rows
     spans = [(row["until_at"] - row["since_at"]).total_seconds() for row in rows]
@@ -141,10 +173,10 @@ def _levels(load: Result | None) -> dict[str, Any]:
 
 
 def _now(readers: Readers, view: View, zone: str) -> Now:
-    """The end of the log or of the period; of the whole machine, so for a user only if not narrowed."""
-    load = _load(readers, view)
-    if load is None:
+    """The end of the log or of the period; a moment shows few people's jobs, so only of what is one's own."""
+    if not view.own:
         return Now()
+    load = _load(readers, view)
     end = "last_event"
     if view.selection.until:  # of what was submitted later the selection knows nothing
         end = f"timestamp_seconds({int(end_of(view.selection.until, zone).timestamp())})"
@@ -158,21 +190,21 @@ def _warnings(load: Result | None, unit: str) -> list[str]:
     return over_remarks(load, language("en", unit)) if load else []
 
 
-def _before(
-    readers: Readers, viewer: Viewer, filters: Filters, view: View, zone: str
-) -> View | None:
+def _before(readers: Readers, filters: Filters, view: View, zone: str) -> Filters | None:
     """The period of the same length before the chosen one; None where that one has no beginning."""
     bounds = _bounds_before(readers, view.selection, zone)
     if bounds is None:
         return None
-    earlier = filters.model_copy(update={"since": bounds[0], "until": bounds[1]})
-    selection = replace(view.selection, since=bounds[0], until=bounds[1])
+    return filters.model_copy(update={"since": bounds[0], "until": bounds[1]})
+
+
+def _seen_before(readers: Readers, filters: Filters, view: View) -> View | None:
+    """That period as the viewer may see it; None where jobs are left out, which cannot be compared."""
     try:
-        found = look(readers, viewer, earlier, selection)
+        found = look(readers, view.viewer, filters, filters.selection())
     except Refused:
         return None
-    same = (found.selection.since, found.selection.until) == bounds
-    return found if same else None  # a user's may have been widened: then it cannot be compared
+    return None if found.is_partial or view.is_partial else found
 
 
 def _bounds_before(readers: Readers, selection: Selection, zone: str) -> tuple[str, str] | None:

@@ -1,0 +1,175 @@
+"""The one fixed partition of a cluster's jobs, from which a user's questions are answered.
+
+It is made from the lake alone and never from a question. An answer covers the cells that lie wholly inside
+its conditions, so that sums and differences of any answers are made of whole cells: of five people or none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hakaru.analyses import STEPS, Branch, Check, Selection, Session
+from hakaru.web.privacy._people import FEWEST, per_file
+from hakaru.web.privacy._tree import Grower, Holders, Node, numbered
+from hakaru.web.readers import Readers
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+COLUMNS = ("queue", "state", "size_class", "month", "application")
+# What is summed or ranked, and which jobs have it: in every cell they are of five people or none.
+MEASURES = {
+    "hours": "pe_hours > 0",
+    "waits": "wait_s IS NOT NULL",
+    "runs": "run_s IS NOT NULL",
+    "long_runs": "num_pes >= 1 AND run_s >= 60",
+}
+Wanted = Mapping[str, Callable[[Any], bool]]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The cells: for each combination of values that jobs have, the number of its cell."""
+
+    values: Mapping[str, list[Any]]
+    codes: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    tree: Node
+    measures: frozenset[str]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.codes.nbytes + self.cells.nbytes)
+
+    def choose(self, wanted: Wanted, keys: Sequence[str] = ()) -> Chosen:
+        """The cells all of whose jobs are wanted, and that hold one value of each key."""
+        import numpy as np
+
+        num = self.tree.last
+        fits = np.ones(len(self.cells), dtype=bool)
+        for name, test in wanted.items():
+            passed = np.array([test(value) for value in self.values[name]], dtype=bool)
+            fits &= passed[self._column(name)]
+        inside = np.bincount(self.cells[~fits], minlength=num) == 0
+        for key in keys:
+            inside &= self._is_single(key)
+        touched = np.bincount(self.cells[fits], minlength=num) > 0
+        return Chosen(self, inside, bool((touched & ~inside).any()))
+
+    def values_of(self, column: str) -> list[Any]:
+        """The values that a question can be asked for: there is a cell of each alone."""
+        import numpy as np
+
+        alone = self._is_single(column)[self.cells]
+        return [self.values[column][i] for i in np.unique(self._column(column)[alone])]
+
+    def _is_single(self, key: str) -> NDArray[np.bool_]:
+        import numpy as np
+
+        codes = self._labels(key)
+        least = np.full(self.tree.last, np.iinfo(np.int64).max)
+        most = np.full(self.tree.last, -1)
+        np.minimum.at(least, self.cells, codes)
+        np.maximum.at(most, self.cells, codes)
+        return np.asarray(least == most)
+
+    def _labels(self, key: str) -> NDArray[np.int64]:
+        import numpy as np
+
+        if key != "quarter":
+            return self._column(key)
+        return np.array([month // 3 for month in self.values["month"]])[self._column("month")]
+
+    def _column(self, name: str) -> NDArray[np.int64]:
+        return self.codes[:, COLUMNS.index(name)]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Some cells; `is_partial` where others hold wanted jobs among unwanted ones, which are left out."""
+
+    partition: Partition
+    inside: NDArray[np.bool_]
+    is_partial: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.inside.any())
+
+    def branches(self) -> tuple[Branch, ...]:
+        """As data for the engine, with whole branches of the tree in one; none where all cells are chosen."""
+        found = self._branch(self.partition.tree, ())
+        return () if found is None or found == Branch(()) else (found,)
+
+    def _branch(self, node: Node, tests: tuple[Check, ...]) -> Branch | None:
+        inside = self.inside[node.first : node.last]
+        if not inside.any():
+            return None
+        if inside.all():
+            return Branch(tests)
+        found = [self._branch(part, (self._test(node, values),)) for values, part in node.parts]
+        return Branch(tests, tuple(each for each in found if each is not None))
+
+    def _test(self, node: Node, values: tuple[int, ...]) -> Check:
+        name = COLUMNS[node.column]
+        return Check(name, tuple(self.partition.values[name][i] for i in values), "in")
+
+
+def size_bounds(size_class: int) -> tuple[int, int]:
+    """The least and the greatest size of a class: 1, 2, 3 to 4, 5 to 8, and so on; -1 is none."""
+    if size_class < 1:
+        return size_class + 1, size_class + 1
+    return 2 ** (size_class - 1) + 1, 2**size_class
+
+
+def partition_of(readers: Readers, cluster: str) -> Partition | None:
+    """The cluster's partition in the lake's present version; None where too few people ran jobs."""
+    by_file = per_file(readers, (cluster,))
+
+    def make(session: Session) -> Partition | None:
+        return partitioned(session.ask(_holders_sql(), Selection(clusters=(cluster,))), by_file)
+
+    return readers.ask(("partition", cluster, by_file), make)
+
+
+def partitioned(held: pa.Table, by_file: bool) -> Partition | None:
+    """The partition of jobs that are held as the table says: a row a combination of values and holder."""
+    import numpy as np
+
+    numbers = {name: numbered(held[name]) for name in COLUMNS}
+    codes = np.stack([codes for _, codes in numbers.values()], axis=1)
+    holders, known = _holders(held, codes, by_file)
+    everything = np.arange(len(codes))
+    if not holders.is_enough(everything):
+        return None
+    cells = np.zeros(len(codes), dtype=np.int64)
+    tree = Grower(holders, cells).grow(everything)
+    kept, first = np.unique(codes, axis=0, return_index=True)
+    values = {name: values for name, (values, _) in numbers.items()}
+    return Partition(values, kept, cells[first], tree, known)
+
+
+def _holders(
+    held: pa.Table, codes: NDArray[np.int64], by_file: bool
+) -> tuple[Holders, frozenset[str]]:
+    """The rows for the tree, and the measures that enough people have: no other is ever shown."""
+    import numpy as np
+
+    names, users = numbered(held["holder"])
+    unknown = names.index(None) if None in names else -1
+    first = [(name or "").split("/", 1)[0] if by_file else "" for name in names]
+    logs = np.array([sorted(set(first)).index(each) for each in first], dtype=np.int64)[users]
+    users = np.where(users == unknown, -1, users)
+    has = {name: np.asarray(held[name].to_numpy(zero_copy_only=False)) for name in MEASURES}
+    alone = Holders(codes, users, logs, ())
+    known = [name for name, rows in has.items() if alone.num_people(np.flatnonzero(rows)) >= FEWEST]
+    return replace(alone, measures=[has[name] for name in known]), frozenset(known)
+
+
+def _holders_sql() -> str:
+    columns = [f"{STEPS.get(name, f'jobs.{name}')} AS {name}" for name in COLUMNS]
+    measures = [f"coalesce({sql}, false) AS {name}" for name, sql in MEASURES.items()]
+    return f"SELECT DISTINCT {', '.join([*columns, 'jobs.user AS holder', *measures])} FROM jobs"
