@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from tests.conftest import job
+
 API = "/api/v1"
 Asked = tuple[str | None, str | None]
 Params = dict[str, Any]
@@ -21,3 +23,8 @@ def refused(client: httpx.Client, path: str, **params: Any) -> str:
     answer = client.get(f"{API}/{path}", params=params)
     assert answer.status_code == 403, (path, params, answer.text[:300])
     return str(answer.json()["detail"])
+
+
+def jobs_of(users: str, first: int, **columns: Any) -> list[Params]:
+    """A job for each letter."""
+    return [job(first + i, user=f"u{user}", **columns) for i, user in enumerate(users)]

@@ -183,7 +183,7 @@ def _wanted(filters: Filters, first: int | None, last: int | None) -> Wanted:
     tests: dict[str, Callable[[Any], bool]] = {}
     for name in ("queue", "application"):
         if (value := getattr(filters, name)) is not None:
-            tests[name] = value.__eq__
+            tests[name] = {value}.__contains__
     if filters.state and "any" not in filters.state:
         tests["state"] = set(filters.state).__contains__
     if first is not None or last is not None:

@@ -6,14 +6,26 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from hakaru.analyses import Selection
+from hakaru.formats.logs import count_logs
 from hakaru.web.readers import Readers
 
 FEWEST = 5
 
 
 def per_file(readers: Readers, clusters: Sequence[str]) -> bool:
-    """Whether a log numbers its users anew in every file, so that one person has several names."""
-    return any(readers.settings.cluster(name).users_per_file for name in clusters)
+    """Whether a log numbers its users anew in every file, so that one person has several names.
+
+    It is so where the settings say it, and where the names come from several files (LOG/USER).
+    """
+    return any(
+        readers.settings.cluster(name).users_per_file or _num_logs(readers, name) > 1
+        for name in clusters
+    )
+
+
+def _num_logs(readers: Readers, cluster: str) -> int:
+    sql = f"SELECT {count_logs('jobs.user', 'jobs.job_id')} AS num_logs FROM jobs"
+    return int(readers.rows(sql, Selection(clusters=(cluster,)))[0]["num_logs"] or 0)
 
 
 def people_sql(keys: Mapping[str, str], source: str, by_file: bool) -> str:
