@@ -45,7 +45,6 @@ def test_the_registry_is_listed_whole(ask: httpx.Client) -> None:
         "choices": [],
         "low": 0.0,
         "high": None,
-        "for_users": False,
     }
 
 

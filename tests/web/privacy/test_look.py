@@ -1,4 +1,8 @@
-"""What the role user may ask: periods, filters and parameters that pick out nobody."""
+"""What the role user may ask of others' jobs: whole cells of the partition, or the whole cluster.
+
+The site: eight people run in `normal` each month, six of them fail in `short` on two GPUs; u1's one job in
+`rare`, in February, shares a cell with that month's of `short`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,13 @@ from hakaru.analyses import load_all
 from hakaru.lake import Lake
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
-from hakaru.web.privacy import RULES, look
+from hakaru.web.privacy import GROUPS, RULES, look
+from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from tests.conftest import job, put_jobs, utc
-from tests.web.privacy._ask import API, Asked, Params, get, refused
+from tests.web.privacy._ask import API, Params, get, jobs_of, refused
+
+U0 = Viewer("user", "u0", "u0")
 
 
 @pytest.mark.parametrize(
@@ -27,30 +34,30 @@ from tests.web.privacy._ask import API, Asked, Params, get, refused
         {"account": "other"},
         {"where": "user = 'u2'"},
         {"where": "user = 'u1'"},
-        {"where": "true OR user = 'u2'"},
+        {"where": "num_gpus = 1 OR user = 'u2'"},
         {"where": "num_gpus = 2"},
         {"min_run": 10},
         {"min_run": 0},
         {"by": "user"},
         {"by": "account"},
+        {"by": "num_gpus"},
+        {"by": "num_nodes"},
+        {"by": "parallelism"},
         {"queue": "rare"},
         {"queue": "none such"},
         {"application": "secret"},
         {"min_gpus": 2, "max_gpus": 2, "queue": "rare"},
         {"min_gpus": 100},
+        {"since": "2030-01-01"},
+        {"until": "2000-01-01"},
     ],
     ids=str,
 )
 def test_what_could_pick_out_a_person_is_refused(u1: httpx.Client, params: Params) -> None:
     for path in ("analyses/states", "figures/states"):
-        answer = u1.get(f"{API}/{path}", params={"cluster": "c", **params})
-        assert answer.status_code in (403, 422), (path, answer.text[:200])
-        assert "rows" not in answer.text
+        refused(u1, path, cluster="c", **params)
     if "by" not in params:
-        assert u1.get(f"{API}/overview", params={"cluster": "c", **params}).status_code in (
-            403,
-            422,
-        )
+        refused(u1, "overview", cluster="c", **params)
 
 
 def test_a_cluster_of_few_people_is_refused(u1: httpx.Client) -> None:
@@ -60,42 +67,129 @@ def test_a_cluster_of_few_people_is_refused(u1: httpx.Client) -> None:
 
 
 def test_side_by_side_a_small_cluster_is_refused(u1: httpx.Client) -> None:
-    assert "of tiny" in refused(u1, "analyses/states", by="cluster")
+    assert "on tiny" in refused(u1, "analyses/states", by="cluster")
     assert get(u1, "analyses/states", by="cluster", cluster="c")["rows"]
 
 
-def test_the_difference_of_two_answers_is_of_many_people_too(u1: httpx.Client) -> None:
-    """All but `rare`, which is one person's, cannot be had: normal and short are chosen one at a time."""
-    assert get(u1, "analyses/states", cluster="c", queue="normal")["num_selected"] == 24
-    # failed jobs are all in `short`; those in `short` that did not fail are nobody's
-    assert get(u1, "analyses/states", cluster="c", queue="short", state="failed")["rows"]
-    # without the queue, completed jobs gain only u1's in `rare`
-    detail = refused(u1, "analyses/states", cluster="c", queue="normal", state="completed")
-    assert "without queue" in detail
-    # sizes from 1 to 1 leave out the six people with two GPUs: many
-    assert get(u1, "analyses/states", cluster="c", max_gpus=1)["num_selected"] == 25
+@pytest.mark.parametrize(
+    ("asked", "num_jobs", "is_partial"),
+    [
+        ({}, 36, True),  # states: without the cell of February that holds two
+        ({"queue": "normal"}, 24, False),
+        ({"queue": "short"}, 12, True),  # without February's, where u1's `rare` is
+        ({"state": "completed"}, 24, True),
+        ({"state": "failed"}, 12, True),
+        ({"state": ["failed", "completed"]}, 36, True),
+        ({"queue": "normal", "state": "completed"}, 24, False),
+        ({"queue": "short", "state": "failed"}, 12, True),
+        ({"max_gpus": 1}, 24, True),
+        ({"min_gpus": 2}, 12, True),
+        ({"min_gpus": 1, "max_gpus": 2}, 36, True),
+        ({"min_gpus": 2, "max_gpus": 2}, 12, True),
+        ({"since": "2018-02-20", "until": "2018-02-20", "queue": "normal"}, 8, False),
+        ({"since": "2018-03-01"}, 14, False),
+        ({"until": "2018-01-01"}, 14, False),
+    ],
+    ids=str,
+)
+def test_a_question_gets_the_cells_inside_its_conditions(
+    u1: httpx.Client, asked: Params, num_jobs: int, is_partial: bool
+) -> None:
+    answer = get(u1, "analyses/states", cluster="c", **asked)
+    assert answer["num_selected"] == answer["num_used"] == num_jobs
+    assert sum(row["num_jobs"] for row in answer["rows"]) == num_jobs
+    assert sum(row["pe_hours"] for row in answer["rows"]) == num_jobs  # an hour each
+    assert ("left out" in (answer["withheld"] or {"why": ""})["why"]) == is_partial
 
 
-def test_periods_are_widened_to_months_of_many_people(u1: httpx.Client) -> None:
-    asked = {"cluster": "c", "since": "2018-02-20", "until": "2018-02-20"}
-    answer = get(u1, "analyses/states", **asked)
-    assert answer["period"] == {"since": "2018-02-01", "until": "2018-02-28"}
-    assert answer["num_selected"] == 15
-    odd = asked | {"since": "2018-02-20T11:59:59", "until": "2018-02-20T12:00:01"}
-    assert get(u1, "analyses/states", **odd)["period"] == answer["period"]
-    late = get(u1, "analyses/states", cluster="c", since="2018-03-20")
-    assert late["period"] == {"since": "2018-03-01", "until": None}
-    after = get(u1, "analyses/states", cluster="c", since="2030-01-01")
-    assert after["period"] == {"since": "2018-03-01", "until": None}
+def test_a_refusal_names_the_condition_to_drop(u1: httpx.Client) -> None:
+    asked = {"cluster": "c", "queue": "short", "since": "2018-02-01", "until": "2018-02-28"}
+    answer = u1.get(f"{API}/analyses/states", params=asked).json()
+    assert "no group of 5 or more people of c" in answer["detail"]
+    assert answer["fix"].startswith("Leave out queue, or choose one of normal, short.")
+    late = u1.get(f"{API}/analyses/states", params={"cluster": "c", "since": "2030-01-01"}).json()
+    assert "since and until, or choose one of 2018-01, 2018-02, 2018-03." in late["fix"]
+    large = u1.get(f"{API}/analyses/states", params={"cluster": "c", "min_gpus": 3}).json()
+    assert "min_gpus and max_gpus, or choose one of 1, 2." in large["fix"]
 
 
-def test_the_machine_is_seen_whole_or_not_at_all(u1: httpx.Client) -> None:
-    assert get(u1, "analyses/load", cluster="c")["rows"]
-    refused(u1, "analyses/load", cluster="c", queue="normal")
-    refused(u1, "analyses/utilisation", cluster="c", by="queue")
-    (narrowed,) = get(u1, "overview", cluster="c", queue="normal")["clusters"]
-    assert narrowed["measures"]["num_jobs"] == 24
-    assert (narrowed["measures"]["busy_pes"], narrowed["now"]["busy_pes"]) == (None, None)
+def test_periods_are_whole_months(u1: httpx.Client) -> None:
+    february = {"since": "2018-02-01", "until": "2018-02-28"}
+    for since, until in (
+        ("2018-02-20", "2018-02-20"),
+        ("2018-02-01", "2018-02-28"),
+        ("2018-02-20T11:59:59", "2018-02-20T12:00:01"),
+        ("2018-02-28", "2018-02-28T23:59:59"),
+    ):
+        (found,) = get(u1, "overview", cluster="c", since=since, until=until)["clusters"]
+        assert (found["period"], found["measures"]["num_jobs"]) == (february, 15)
+    two = get(u1, "overview", cluster="c", since="2018-02-28", until="2018-03-01")["clusters"][0]
+    assert two["period"] == {"since": "2018-02-01", "until": "2018-03-31"}
+    assert two["measures"]["num_jobs"] == 29
+
+
+def test_sizes_are_whole_classes(tmp_path: Path) -> None:
+    """3 and 4 GPUs are one class, asked for whole or not at all."""
+    rows = jobs_of("01234", 0, num_gpus=3) + jobs_of("01234", 10, num_gpus=4)
+    rows += jobs_of("01234", 20, num_gpus=5)
+    readers = Readers(put_jobs(Lake.create(tmp_path), rows))
+
+    def num(**sizes: int) -> int:
+        filters = Filters(cluster=("c",), **sizes)
+        view = look(readers, U0, filters, filters.selection())
+        return int(readers.rows("SELECT count(*) AS num FROM jobs", view.selection)[0]["num"])
+
+    assert num(min_gpus=3, max_gpus=4) == num(min_gpus=2, max_gpus=7) == 10
+    assert num(min_gpus=4, max_gpus=8) == num(min_gpus=5) == 5
+    for sizes in ({"min_gpus": 4, "max_gpus": 4}, {"min_gpus": 3, "max_gpus": 3}, {"min_gpus": 6}):
+        with pytest.raises(Refused):
+            num(**sizes)
+
+
+def test_side_by_side_each_cluster_has_its_own_cells(tmp_path: Path) -> None:
+    """In b one person is there in February, whom the six of c would hide from a count over both."""
+    rows = [
+        job(100 * month + i, cluster=cluster, user=f"u{i}", submitted_at=utc(f"2018-0{month}-10"))
+        for cluster, people in (("b", (6, 1, 6)), ("c", (6, 6, 6)))
+        for month, num in enumerate(people, 1)
+        for i in range(num)
+    ]
+    readers = Readers(put_jobs(Lake.create(tmp_path), rows))
+    filters = Filters(since="2018-02-01", until="2018-03-31")
+    both = replace(filters.selection("cluster"), clusters=("b", "c"))
+    found = readers.rows(
+        "SELECT cluster, count(*) AS num FROM jobs GROUP BY cluster",
+        look(readers, U0, filters, both).selection,
+    )
+    # of b January's or March's cell holds February too; it is the later of the two that joins
+    assert {row["cluster"]: row["num"] for row in found} in ({"b": 6, "c": 12}, {"b": 7, "c": 12})
+    with pytest.raises(Refused, match="people of b"):
+        february = Filters(since="2018-02-01", until="2018-02-28")
+        look(readers, U0, february, replace(february.selection("cluster"), clusters=("b", "c")))
+
+
+# ---- which analyses may be narrowed
+
+
+NARROWED = {"queue": "normal", "since": "2018-02-01", "until": "2018-02-28"}
+
+
+@pytest.mark.parametrize("id", sorted(RULES))
+def test_only_tables_of_cells_are_narrowed(u1: httpx.Client, id: str) -> None:
+    if RULES[id].cells is None:
+        assert "whole cluster only" in refused(u1, f"analyses/{id}", cluster="c", **NARROWED)
+        assert "whole cluster only" in refused(u1, f"analyses/{id}", cluster="c", by="queue")
+        return
+    assert get(u1, f"analyses/{id}", cluster="c", **NARROWED)["rows"]
+    own = {"queues": "queue", "states": "state", "jobs-by-quarter": "quarter"}.get(id)
+    for by in GROUPS:
+        answer = u1.get(f"{API}/analyses/{id}", params={"cluster": "c", "by": by})
+        assert answer.status_code == (422 if by == own else 200), (by, answer.text)
+
+
+def test_which_tables_are_of_cells() -> None:
+    of_cells = {id for id, rule in RULES.items() if rule.cells is not None}
+    assert of_cells == {"queues", "states", "jobs-by-quarter", "waits", "walltime"}
 
 
 def test_an_analysis_that_nobody_has_thought_about_is_refused(u1: httpx.Client) -> None:
@@ -103,44 +197,6 @@ def test_an_analysis_that_nobody_has_thought_about_is_refused(u1: httpx.Client) 
     assert {"users", "accounts", "concentration", "job-shapes"} <= set(undecided)
     for id in undecided:
         refused(u1, f"analyses/{id}", cluster="c")
-
-
-# ---- periods
-
-
-@pytest.mark.parametrize(
-    ("people", "asked", "used"),
-    [
-        # February has two people: it is shown together with its neighbours
-        ((6, 2, 6), ("2018-02-01", "2018-02-28"), ("2018-01-01", "2018-03-31")),
-        # after March comes one person, whom the difference to an open end would show
-        ((6, 6, 6, 1), ("2018-02-01", "2018-03-31"), ("2018-02-01", None)),
-        ((1, 6, 6, 6), ("2018-02-01", "2018-03-31"), (None, "2018-03-31")),
-        ((6, 6, 6, 6), ("2018-02-01", "2018-03-31"), ("2018-02-01", "2018-03-31")),
-        # no month has enough: the whole log it is
-        ((4, 4, 4), ("2018-02-01", "2018-02-28"), (None, None)),
-    ],
-)
-def test_what_lies_outside_a_period_is_of_many_or_nobody(
-    tmp_path: Path, people: tuple[int, ...], asked: Asked, used: Asked
-) -> None:
-    rows = [
-        job(
-            100 * month + i,
-            user=f"u{i + 4 * (month % 2)}",
-            submitted_at=utc(f"2018-0{month}-10T00:00:00"),
-        )
-        for month, num in enumerate(people, 1)
-        for i in range(num)
-    ]
-    readers = Readers(put_jobs(Lake.create(tmp_path), rows))
-    filters = Filters(since=asked[0], until=asked[1])
-    selection = replace(filters.selection(), clusters=("c",))
-    found = look(readers, Viewer("user", "u0", "u0"), filters, selection).selection
-    assert (found.since, found.until) == used
-
-
-# ---- parameters
 
 
 @pytest.mark.parametrize(
@@ -152,9 +208,14 @@ def test_what_lies_outside_a_period_is_of_many_or_nobody(
         ("size-vs-walltime", "sample", "10"),
         ("size-vs-walltime", "draws", "1"),
         ("size-vs-walltime", "seed", "2"),
+        ("jobs-by-quarter", "quarter", "ended"),
+        ("jobs-by-quarter", "quarter", "log"),
+        ("users-by-quarter", "quarter", "log"),
+        ("arrivals-by-hour", "days", "active"),
+        ("load", "bins", "10"),
     ],
 )
-def test_a_threshold_is_not_moved_over_others_jobs(
+def test_parameters_keep_their_defaults_over_others_jobs(
     u1: httpx.Client, id: str, name: str, value: str
 ) -> None:
     """`share_short` is 1 from the longest run on: halving would find it though `max_h` is null."""
@@ -164,16 +225,5 @@ def test_a_threshold_is_not_moved_over_others_jobs(
     assert get(u1, f"analyses/{id}", **chosen, user="u1")["columns"]
 
 
-@pytest.mark.parametrize(
-    ("id", "name", "value"),
-    [
-        ("walltime", "short_h", "3"),
-        ("jobs-by-quarter", "quarter", "ended"),
-        ("users-by-quarter", "quarter", "submitted"),
-        ("arrivals-by-hour", "days", "active"),
-        ("arrivals-by-weekday", "days", "active"),
-        ("load", "bins", "10"),
-    ],
-)
-def test_defaults_and_choices_stay(u1: httpx.Client, id: str, name: str, value: str) -> None:
-    assert get(u1, f"analyses/{id}", cluster="c", **{f"param.{name}": value})["columns"]
+def test_defaults_may_be_named(u1: httpx.Client) -> None:
+    assert get(u1, "analyses/walltime", cluster="c", **{"param.short_h": "3"})["columns"]

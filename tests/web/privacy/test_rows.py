@@ -1,7 +1,8 @@
-"""Small lakes, worked by hand: what is withheld cannot be summed up from what is shown."""
+"""Tables of a whole cluster, worked by hand: what is withheld cannot be summed up from what is shown."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.access import Viewer
-from hakaru.web.filters import AnalysisQuery, FigureQuery
+from hakaru.web.filters import AnalysisQuery, FigureQuery, JobQuery
 from hakaru.web.models import Table
+from hakaru.web.privacy import step_of, to_digits, to_step
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service import Asker, Service
-from tests.conftest import job, put_jobs, utc
-from tests.web.privacy._ask import Params
+from tests.conftest import put_jobs, utc
+from tests.web.privacy._ask import jobs_of
 
 U0 = Viewer("user", "u0", "u0")
 
@@ -24,16 +26,11 @@ def asker_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Asker:
     return Service(Readers(put_jobs(Lake.create(tmp_path), rows))).of(U0)
 
 
-def jobs_of(users: str, first: int, **columns: Any) -> list[dict[str, Any]]:
-    """A job for each letter."""
-    return [job(first + i, user=f"u{user}", **columns) for i, user in enumerate(users)]
-
-
 def answered(asker: Asker, id: str, **query: Any) -> Table:
     return asker.table(id, AnalysisQuery(cluster=("c",), **query))
 
 
-def test_a_curve_tells_no_counts_and_ends_before_few_people(tmp_path: Path) -> None:
+def test_a_curve_ends_before_few_people(tmp_path: Path) -> None:
     """The last step is one person's: without the one before it, the rest of the curve is of six."""
     rows = (
         jobs_of("012345", 0, run_s=600.0, application="a")
@@ -48,84 +45,154 @@ def test_a_curve_tells_no_counts_and_ends_before_few_people(tmp_path: Path) -> N
     ):
         table = answered(asker, id)
         name = table.columns[0]
-        shown = [(row[name], round(row["run_h"] * 60)) for row in table.rows]
-        assert shown == [(curve, minutes) for curve in curves for minutes in (11, 66)]
+        shown = [(row[name], round(row["run_h"] * 60), row["share"]) for row in table.rows]
+        # 6 and 12 of 19 jobs are 32 % and 63 %; half of them is the step that is five jobs
+        steps = ((11, 0.5), (66, 0.5))
+        assert shown == [(curve, *step) for curve in curves for step in steps]
         assert {row["num_jobs"] for row in table.rows} == {None}
-        assert table.withheld is not None and table.withheld.columns == ["num_jobs"]
         assert (table.num_used, table.num_selected) == (None, None)
         figure = asker.figure(id, FigureQuery(cluster=("c",)))
         assert figure.notes == [] and figure.withheld == table.withheld
         assert not any("(" in each["name"] for each in figure.option["series"])
 
 
-def test_groups_that_are_withheld_whole_are_of_many_people(tmp_path: Path) -> None:
-    """Two people use eight GPUs; the sum of all less one and two GPUs would be theirs."""
+def test_withheld_rows_are_of_five_people_together(tmp_path: Path) -> None:
+    """Two people use eight GPUs: the four GPUs of the fewest people are withheld with them."""
     rows = (
-        jobs_of("0123456", 0, num_gpus=1, state="completed")
-        + jobs_of("0123456", 10, num_gpus=1, state="failed")
-        + jobs_of("0", 20, num_gpus=1, state="timeout")
-        + jobs_of("12345", 30, num_gpus=2, state="completed")
-        + jobs_of("67", 40, num_gpus=8, state="completed")
+        jobs_of("0123456", 0, num_gpus=2)
+        + jobs_of("01234", 10, num_gpus=4)
+        + jobs_of("67", 20, num_gpus=8)
     )
-    table = answered(asker_of(tmp_path, rows), "states", by="num_gpus")
-    assert {row["num_gpus"] for row in table.rows} == {1}
-    assert (table.num_used, table.num_selected) == (None, None)
-    assert all(entry.num_jobs is None for entry in table.left_out)
-    assert table.withheld is not None and "withheld" in table.withheld.why
+    table = answered(asker_of(tmp_path, rows), "gpus-single-node")
+    assert [row["num_pes"] for row in table.rows] == [2]
+    assert table.withheld is not None and table.withheld.num_rows == 2
 
 
-def test_one_person_in_many_rows_is_one_person(tmp_path: Path) -> None:
+def test_a_class_withheld_in_one_quarter_is_withheld_in_another(tmp_path: Path) -> None:
+    """All jobs on two GPUs are known from another table: less those of spring they are u0's of winter."""
+    winter, spring = utc("2018-01-10"), utc("2018-04-10")
+    rows = (
+        jobs_of("0123456", 0, submitted_at=winter)
+        + jobs_of("0", 10, submitted_at=winter, num_gpus=2)
+        + jobs_of("0123456", 20, submitted_at=spring)
+        + jobs_of("123456", 30, submitted_at=spring, num_gpus=2)
+    )
+    table = answered(asker_of(tmp_path, rows), "parallelism-by-quarter")
+    assert "single-node" not in {row["parallelism"] for row in table.rows}
+
+
+def test_an_analysis_of_few_peoples_jobs_is_refused(tmp_path: Path) -> None:
+    """Seven people ran jobs, four of them for a minute or longer."""
+    rows = jobs_of("456", 0, run_s=30.0) + jobs_of("0123", 10)
+    asker = asker_of(tmp_path, rows)
+    with pytest.raises(Refused, match="fewer than 5 people"):
+        answered(asker, "request-accuracy")
+    with pytest.raises(Refused, match="5 or more people"):
+        answered(asker, "walltime", queue="none such")
+    five = asker_of(tmp_path / "five", [*rows, *jobs_of("4", 20)])
+    assert len(answered(five, "request-accuracy").rows) == 1
+
+
+def test_by_hours_people_without_hours_do_not_count(tmp_path: Path) -> None:
+    """Six people ran on one GPU and six on two, but of these five ran for no time."""
+    rows = (
+        jobs_of("012345", 0)
+        + jobs_of("01234", 10, num_gpus=2, run_s=60.0, num_nodes=1)
+        + jobs_of("5", 20, num_gpus=2)
+    )
+    shown = answered(asker_of(tmp_path, rows), "parallelism", weight="gpu-hours")
+    assert [row["parallelism"] for row in shown.rows] == ["single-pe", "single-node"]
+    none = [row | ({"run_s": None} if 10 <= int(row["job_id"]) < 20 else {}) for row in rows]
+    hidden = answered(asker_of(tmp_path / "none", none), "parallelism", weight="gpu-hours")
+    assert hidden.rows == []
+
+
+def test_one_person_in_many_queues_is_one_person(tmp_path: Path) -> None:
     """u0 alone uses ten queues: as ten people they would seem many enough."""
     rows = jobs_of("0123456", 0, queue="wide") + jobs_of("123456", 10, queue="short")
-    rows += [job(20 + i, user="u0", queue=f"own{i}") for i in range(10)]
+    rows += [row | {"queue": f"own{i}"} for i, row in enumerate(jobs_of("0" * 10, 20))]
     table = answered(asker_of(tmp_path, rows), "queues")
-    assert [row["queue"] for row in table.rows] == ["wide"]
+    assert [(row["queue"], row["num_jobs"]) for row in table.rows] == [("wide", 7)]
 
 
-def test_a_state_withheld_in_one_group_is_withheld_in_another(tmp_path: Path) -> None:
-    """Failed jobs of all queues are known from another answer: less those of `wide` they are u0's."""
-    rows = (
-        jobs_of("0123456", 0, queue="wide")
-        + jobs_of("123456", 10, queue="wide", state="failed")
-        + jobs_of("0123456", 20, queue="short")
-        + jobs_of("0", 30, queue="short", state="failed")
-        + jobs_of("123456", 40, queue="short", state="timeout")
+# ---- the machine over time
+
+
+def running(users: str, first: int, day: int, **columns: Any) -> list[dict[str, Any]]:
+    """Jobs that wait for an hour and run for a day."""
+    at = utc(f"2018-01-{day:02}T00:00:00")
+    times = {"submitted_at": at, "started_at": at + timedelta(hours=1), "wait_s": 3600.0}
+    ended = {"ended_at": at + timedelta(days=1, hours=1), "run_s": 86400.0}
+    return jobs_of(users, first, **times | ended | columns)
+
+
+def days_of(table: Table) -> set[int]:
+    return {row["since_at"].day for row in table.rows if row["num_pes_busy"]}
+
+
+def test_a_day_of_few_people_is_withheld_with_one_more(tmp_path: Path) -> None:
+    rows = running("012345", 0, 1) + running("0", 10, 5) + running("01234", 20, 9)
+    table = answered(asker_of(tmp_path, rows), "load")
+    # the fifth is u0's alone; alone withheld it would be the sum of all less the others
+    assert 5 not in days_of(table) and 1 in days_of(table)
+    assert table.withheld is not None and table.withheld.num_rows > 0
+    all_of_many = running("012345", 0, 1) + running("01234", 20, 9)
+    whole = answered(asker_of(tmp_path / "many", all_of_many), "load")
+    assert whole.withheld is not None and whole.withheld.num_rows == 0
+    assert days_of(whole) == {1, 2, 9, 10}
+
+
+def test_who_waits_is_not_hidden_by_who_runs(tmp_path: Path) -> None:
+    """On the fifth six people run, and u0 alone waits."""
+    rows = running("012345", 0, 1) + running(
+        "012345", 10, 5, started_at=utc("2018-01-05"), wait_s=0.0
     )
-    table = answered(asker_of(tmp_path, rows), "states", by="queue")
-    assert "failed" not in {row["state"] for row in table.rows}
+    rows += running("0", 20, 5, started_at=None, ended_at=utc("2018-01-05T12:00:00"), run_s=None,
+                    wait_s=None, state="cancelled")  # fmt: skip
+    table = answered(asker_of(tmp_path, rows), "load")
+    morning = [row for row in table.rows if row["since_at"].day == 5 and row["since_at"].hour < 12]
+    assert morning == []
 
 
-def test_a_queue_called_all_is_a_queue(tmp_path: Path) -> None:
-    rows = jobs_of("0123456", 0, queue="wide") + jobs_of("0", 10, queue="all")
-    assert answered(asker_of(tmp_path, rows), "queues").rows == []
+def test_the_log_begins_and_ends_with_whole_days(tmp_path: Path) -> None:
+    rows = running("012345", 0, 1, submitted_at=utc("2018-01-01T07:33:21"))
+    table = answered(asker_of(tmp_path, rows), "load")
+    assert table.rows[0]["since_at"] == utc("2018-01-01")
+    assert table.rows[-1]["until_at"] == utc("2018-01-03")
 
 
-def test_what_each_rule_leaves_out_is_of_many_people(tmp_path: Path) -> None:
-    """Seven people failed, and one ran for less than a minute: together eight, apart not."""
-    rows = (
-        jobs_of("0123456", 0)
-        + jobs_of("0123456", 10, state="failed")
-        + jobs_of("7", 20, run_s=30.0)
-    )
-    table = answered(asker_of(tmp_path, rows), "request-accuracy")
-    assert table.rows and (table.num_used, table.num_selected) == (None, None)
-    assert table.left_out and all(entry.num_jobs is None for entry in table.left_out)
-    assert table.withheld is not None and "numbers of jobs" in table.withheld.why
+def test_utilisation_has_no_hours(tmp_path: Path) -> None:
+    rows = running("012345", 0, 1) + running("0", 10, 5, submitted_at=utc("2018-06-05"),
+           started_at=utc("2018-06-05"), ended_at=utc("2018-06-06"))  # fmt: skip
+    table = answered(asker_of(tmp_path, rows), "utilisation")
+    shown = [row["quarter"] for row in table.rows]
+    assert "2018Q2" not in shown
+    gone = {row[name] for row in table.rows for name in ("span_h", "busy_pe_hours")}
+    assert gone <= {None}
 
 
-def test_side_by_side_a_period_is_widened_for_each_cluster(tmp_path: Path) -> None:
-    """In b one person is there in February, whom the six of c would hide from a count over both."""
-    rows = [
-        job(100 * month + i, cluster=cluster, user=f"u{i}", submitted_at=utc(f"2018-0{month}-10"))
-        for cluster, people in (("b", (6, 1, 6)), ("c", (6, 6, 6)))
-        for month, num in enumerate(people, 1)
-        for i in range(num)
-    ]
+# ---- a job's place, and numbers
+
+
+def test_a_place_is_that_of_its_bucket(tmp_path: Path) -> None:
+    """u0's jobs with any run time between others' find out nothing more than the bucket."""
+    rows = [row for k in range(10) for row in jobs_of("12345", 10 * k, run_s=100.0 * (k + 1))]
+    rows += [row | {"run_s": 410.0 + 10 * i} for i, row in enumerate(jobs_of("00000", 900))]
     asker = asker_of(tmp_path, rows)
-    february: Params = {"since": "2018-02-01", "until": "2018-02-28"}
-    with pytest.raises(Refused, match="different months") as error:
-        asker.table("states", AnalysisQuery(by="cluster", **february))
-    assert "one cluster" in str(error.value.fix)
-    assert answered(asker, "states", **february).num_selected == 6
-    both = asker.table("states", AnalysisQuery(by="cluster"))
-    assert [(row["cluster"], row["num_jobs"]) for row in both.rows] == [("b", 13), ("c", 18)]
+    found = [asker.job(JobQuery(cluster="c", job_id=str(900 + i))).among_cluster for i in range(5)]
+    assert [each.run for each in found if each] == [found[0].run if found[0] else None] * 5
+
+
+@pytest.mark.parametrize(
+    ("num_jobs", "step"),
+    [(5000, 0.001), (4999, 0.002), (500, 0.01), (499, 0.02), (43, 0.2), (10, 0.5), (9, 1.0)],
+)
+def test_a_step_of_a_share_is_five_jobs_or_more(num_jobs: int, step: float) -> None:
+    assert step_of(num_jobs) == step
+
+
+def test_rounding() -> None:
+    assert [to_step(value, 0.05) for value in (0.024, 0.026, 0.975, 1.0)] == [0.0, 0.05, 1.0, 1.0]
+    assert [to_digits(value) for value in (123456.0, 0.0012345, 0.0, -9.996)] == [
+        123000.0, 0.00123, 0.0, -10.0,
+    ]  # fmt: skip

@@ -1,57 +1,156 @@
-"""What the role user is shown of others: only rows of five or more people together."""
+"""What the role user is shown of others, endpoint by endpoint; the site is that of test_look."""
 
 from __future__ import annotations
 
 import httpx
 import pytest
 
+from hakaru.lake import Lake
+from hakaru.web.app import create_app
 from hakaru.web.privacy import RULES
-from tests.web.privacy._ask import API, get
+from tests.web.privacy._ask import API, get, refused
+
+# Every endpoint of the API, and what decides what a user sees of it. A new one fails below until it is here.
+DECIDED = {
+    "/me": "nobody else",
+    "/clusters": "whole clusters, names that can be asked for",
+    "/overview": "cells",
+    "/findings": "what the analyses show",
+    "/analyses": "no jobs",
+    "/analyses/{id}": "cells, or the whole cluster without counts",
+    "/figures/{id}": "the same",
+    "/jobs": "own",
+    "/job": "own, and its place in a fixed histogram",
+    "/people": "own",
+    "/compare": "the whole cluster, rounded",
+    "/lake": "no counts",
+    "/lake/rejects": "operators",
+    "/what-if": "operators",
+    "/what-if/{run}": "operators",
+    "/what-if/{run}/nodes": "operators",
+    "/what-if/{run}/figures/{figure}": "operators",
+}
 
 
-def test_rows_of_few_people_are_withheld_with_one_more(
-    u1: httpx.Client, boss: httpx.Client
-) -> None:
-    """`rare` is u1's alone; without `short` too, the sum of all would give it away."""
-    assert [row["queue"] for row in get(boss, "analyses/queues", cluster="c")["rows"]] == [
-        "normal",
-        "short",
-        "rare",
-    ]
+def test_every_endpoint_is_decided(site: Lake) -> None:
+    paths = create_app(site).openapi()["paths"]
+    assert {path.removeprefix(API) for path in paths} == set(DECIDED)
+
+
+@pytest.mark.parametrize("path", [path for path, who in DECIDED.items() if who == "operators"])
+def test_what_is_for_operators_is_refused(u1: httpx.Client, path: str) -> None:
+    refused(u1, path.format(run="x", figure="waits").removeprefix("/"))
+
+
+def test_queues_are_counted_in_cells(u1: httpx.Client, boss: httpx.Client) -> None:
+    """`rare` is u1's alone and shares February's cell with `short`, which is left out whole."""
+    names = ("queue", "num_jobs", "pe_hours", "share")
+    rows = get(boss, "analyses/queues", cluster="c")["rows"]
+    assert [row["queue"] for row in rows] == ["normal", "short", "rare"]
     answer = get(u1, "analyses/queues", cluster="c")
-    assert [row["queue"] for row in answer["rows"]] == ["normal"]
-    assert answer["withheld"]["num_rows"] == 2
-    assert answer["rows"][0]["max_nodes"] is None  # one job's
+    assert [tuple(row[name] for name in names) for row in answer["rows"]] == [
+        ("normal", 24, 24.0, 24 / 36),
+        ("short", 12, 12.0, 12 / 36),
+    ]
+    assert (answer["num_selected"], answer["num_used"]) == (36, 36)
     assert answer["withheld"]["columns"] == ["max_requested_h", "max_nodes", "max_pes"]
-    clusters = {each["name"]: each for each in get(u1, "clusters")["clusters"]}
-    assert clusters["c"]["queues"] == ["normal", "short"]
-    assert clusters["tiny"]["num_jobs"] is None
+    assert {row["max_nodes"] for row in answer["rows"]} == {None}  # one job's
 
 
-def test_the_first_and_the_last_submission_are_told_by_the_day(
+def test_hours_have_no_counts_beside_them(u1: httpx.Client) -> None:
+    """By hours a table counts the jobs whose hours are known: a part of a cell."""
+    answer = get(u1, "analyses/states", cluster="c", weight="gpu-hours")
+    assert [(r["state"], r["num_jobs"], r["pe_hours"]) for r in answer["rows"]] == [
+        ("completed", None, 24.0),
+        ("failed", None, 12.0),
+    ]
+    assert (answer["num_selected"], answer["num_used"]) == (None, None)
+    assert all(entry["num_jobs"] is None for entry in answer["left_out"])
+
+
+def test_groups_are_made_of_cells(u1: httpx.Client) -> None:
+    rows = get(u1, "analyses/states", cluster="c", by="queue")["rows"]
+    assert [(r["queue"], r["state"], r["num_jobs"]) for r in rows] == [
+        ("normal", "completed", 24),
+        ("short", "failed", 12),
+    ]
+    rows = get(u1, "analyses/queues", cluster="c", by="quarter")["rows"]
+    assert [(r["quarter"], r["queue"], r["num_jobs"]) for r in rows] == [
+        ("2018Q1", "normal", 24),
+        ("2018Q1", "short", 12),
+    ]
+
+
+def test_waits_and_run_times_of_cells_have_no_counts(u1: httpx.Client) -> None:
+    """Ten seconds each in `normal`, sixty in `short`; runs of an hour, of completed jobs only."""
+    answer = get(u1, "analyses/waits", cluster="c", by="queue")
+    assert [(r["queue"], r["part"], r["median_s"], r["mean_s"]) for r in answer["rows"]] == [
+        ("normal", "submit to start", 10.0, 10.0),
+        ("short", "submit to start", 60.0, 60.0),
+    ]
+    hidden = ("num_jobs", "p99_s", "max_s", "share_within_1min", "share_within_1h")
+    assert {row[name] for row in answer["rows"] for name in hidden} == {None}
+    assert (answer["num_selected"], answer["num_used"]) == (None, None)
+    (row,) = get(u1, "analyses/walltime", cluster="c", queue="normal")["rows"]
+    assert (row["class"], row["median_h"], row["num_jobs"], row["max_h"]) == (
+        "all",
+        1.0,
+        None,
+        None,
+    )
+    refused(u1, "analyses/walltime", cluster="c", queue="short")  # none of them is completed
+    (row,) = get(u1, "analyses/walltime", cluster="c", queue="short", state="failed")["rows"]
+    assert row["median_h"] == 0.5
+
+
+def test_the_whole_cluster_has_shares_and_no_counts(u1: httpx.Client) -> None:
+    """25 and 18 of 43 jobs are 58 % and 42 %; a step of 20 % is the first that is five jobs."""
+    answer = get(u1, "analyses/parallelism", cluster="c")
+    assert [
+        (r["parallelism"], r["share"], r["num_jobs"], r["pe_hours"]) for r in answer["rows"]
+    ] == [
+        ("single-pe", 0.6, None, None),
+        ("single-node", 0.4, None, None),
+    ]
+    assert (answer["num_selected"], answer["num_used"]) == (None, None)
+    assert all(entry["num_jobs"] is None for entry in answer["left_out"])
+    assert "all counts are withheld" in answer["withheld"]["why"]
+
+
+@pytest.mark.parametrize("id", sorted(RULES))
+def test_every_analysis_draws_what_it_shows(u1: httpx.Client, id: str) -> None:
+    if id in ("walltime-by-application", "gpus-multi-node"):  # the site has no such jobs
+        assert "fewer than 5 people" in refused(u1, f"figures/{id}", cluster="c")
+        return
+    table = get(u1, f"analyses/{id}", cluster="c")
+    drawn = get(u1, f"figures/{id}", cluster="c")
+    assert (drawn["withheld"], "rare" in str(drawn["option"])) == (table["withheld"], False)
+    assert "rare" not in str(table["rows"])
+    counts = {"num_gaps", "num_pairs", "num_within", "busy_pe_hours"} & set(table["columns"])
+    if RULES[id].cells is None or RULES[id].row:
+        counts |= {"num_jobs", "pe_hours"} & set(table["columns"])
+        assert drawn["notes"] == []
+    assert {row[name] for row in table["rows"] for name in counts} <= {None}
+
+
+def test_downloads_withhold_the_same(u1: httpx.Client) -> None:
+    for id, lines in (("queues", 3), ("parallelism", 3)):
+        text = u1.get(f"{API}/analyses/{id}", params={"cluster": "c", "format": "csv"}).text
+        assert "rare" not in text and len(text.strip().splitlines()) == lines
+    assert '"single-pe",,,0.6' in text
+
+
+def test_clusters_have_months_and_names_that_can_be_asked_for(
     u1: httpx.Client, boss: httpx.Client
 ) -> None:
-    """Both are one person's."""
+    """The first and the last submission are one person's."""
     ends = ("first_submit", "last_submit")
     c, tiny = get(u1, "clusters")["clusters"]
-    assert [c[end] for end in ends] == ["2018-01-10T00:00:00Z", "2018-03-17T00:00:00Z"]
-    assert [tiny[end] for end in ends] == [None, None]
+    assert [c[end] for end in ends] == ["2018-01-01T00:00:00Z", "2018-03-31T00:00:00Z"]
+    assert (c["num_jobs"], c["num_users"], c["queues"]) == (43, 8, ["normal", "short"])
+    assert [tiny[name] for name in (*ends, "num_jobs", "num_users")] == [None] * 4
+    assert tiny["queues"] == []
     assert get(boss, "clusters")["clusters"][0]["last_submit"] == "2018-03-17T09:00:00Z"
-
-
-def test_downloads_and_figures_withhold_the_same(u1: httpx.Client) -> None:
-    text = u1.get(f"{API}/analyses/queues", params={"cluster": "c", "format": "csv"}).text
-    assert "normal" in text and "rare" not in text and "short" not in text
-    figure = u1.get(f"{API}/figures/queues", params={"cluster": "c"}).text
-    assert "normal" in figure and "rare" not in figure
-
-
-def test_groups_of_few_people_are_withheld(u1: httpx.Client) -> None:
-    rows = get(u1, "analyses/states", cluster="c", by="queue")["rows"]
-    assert {row["queue"] for row in rows} <= {"normal", "short"}
-    rows = get(u1, "analyses/walltime", cluster="c", by="queue", state="any")["rows"]
-    assert "rare" not in {row["queue"] for row in rows}
-    assert all(row["max_h"] is None for row in rows)
 
 
 def test_a_small_cluster_takes_nothing_from_the_others(
@@ -68,34 +167,55 @@ def test_a_small_cluster_takes_nothing_from_the_others(
     assert get(boss, "overview")["withheld"] == get(boss, "compare")["withheld"] == []
 
 
-@pytest.mark.parametrize("id", sorted(RULES))
-@pytest.mark.parametrize("by", [None, "queue", "state", "num_gpus", "quarter", "parallelism"])
-def test_every_other_answers_without_small_rows(
-    u1: httpx.Client, boss: httpx.Client, id: str, by: str | None
-) -> None:
-    """Whatever is shown is a row of the operator's answer, and no row is of u1's lonely queue."""
-    params = {"cluster": "c", **({"by": by} if by else {})}
-    answer = u1.get(f"{API}/analyses/{id}", params=params)
-    if answer.status_code != 200:
-        assert answer.status_code in (403, 422), answer.text
-        return
-    shown, single = answer.json(), (answer.json()["withheld"] or {"columns": []})["columns"]
-    whole = get(boss, f"analyses/{id}", **params)["rows"]
-    plain = [{k: v for k, v in row.items() if k not in single} for row in whole]
-    for row in shown["rows"]:
-        assert {k: v for k, v in row.items() if k not in single} in plain
-        assert "rare" not in row.values()
-        assert all(row[name] is None for name in single)
+def test_the_overview_is_of_cells(u1: httpx.Client) -> None:
+    (whole,) = get(u1, "overview", cluster="c")["clusters"]
+    shown = {name: whole["measures"][name] for name in ("num_jobs", "num_users", "pe_hours")}
+    assert shown == {"num_jobs": 43, "num_users": 8, "pe_hours": 43.0}
+    assert whole["measures"]["share_completed"] == 24 / 36  # of the cells of one state
+    assert (whole["measures"]["wait_median_s"], whole["measures"]["busy_pes"] > 0) == (10.0, True)
+    assert set(whole["now"].values()) == {None}
+    (part,) = get(u1, "overview", cluster="c", queue="normal")["clusters"]
+    assert (part["measures"]["num_jobs"], part["measures"]["share_completed"]) == (24, 1.0)
+    for name in ("num_users", "busy_pes", "jobs_waiting", "utilisation"):
+        assert part["measures"][name] is None
 
 
-def test_overview_of_many(u1: httpx.Client, boss: httpx.Client) -> None:
-    period = {"cluster": "c", "since": "2018-02-01", "until": "2018-02-28"}
-    assert get(u1, "overview", **period) == get(boss, "overview", **period)
-    (open_,) = get(u1, "overview", cluster="c")["clusters"]
-    assert open_["measures"]["num_jobs"] == 43
+def test_a_period_has_one_before_it_where_nobody_is_left_out(u1: httpx.Client) -> None:
+    march = {"cluster": "c", "since": "2018-03-01", "until": "2018-03-31"}
+    (found,) = get(u1, "overview", **march)["clusters"]
+    assert found["before_period"] == {"since": "2018-02-01", "until": "2018-02-28"}
+    assert (found["measures"]["num_jobs"], found["before"]["num_jobs"]) == (14, 15)
+    (found,) = get(u1, "overview", **march, state="failed")["clusters"]
+    assert (found["measures"]["num_jobs"], found["before"]) == (6, None)
 
 
-def test_compare_of_many(u1: httpx.Client) -> None:
+def test_compare_is_whole_and_rounded(u1: httpx.Client, boss: httpx.Client) -> None:
     answer = get(u1, "compare", cluster="c")
-    assert answer["metrics"][0]["computed"]["c"]["value"] == 43
-    assert answer["left_out"] == []
+    values = {each["id"]: each["computed"]["c"]["value"] for each in answer["metrics"]}
+    assert (values["num_jobs"], values["num_users"], values["share_single_pe"]) == (43, 8, 0.6)
+    # one cell holds two states, so the share of completed jobs would count within it
+    assert (values["share_completed"], answer["left_out"]) == (None, [])
+    exact = {
+        m["id"]: m["computed"]["c"]["value"] for m in get(boss, "compare", cluster="c")["metrics"]
+    }
+    assert (exact["share_single_pe"], exact["share_completed"]) == (25 / 43, 25 / 43)
+    assert "whole log only" in refused(u1, "compare", cluster="c", since="2018-02-01")
+    assert "whole log only" in refused(u1, "compare", cluster="c", until="2018-02-01")
+
+
+def test_the_lake_has_no_counts(u1: httpx.Client, boss: httpx.Client) -> None:
+    """All jobs less those of c would be those of the two people of tiny."""
+    lake, full = get(u1, "lake"), get(boss, "lake")
+    assert {
+        table[n] for table in lake["tables"] for n in ("num_rows", "num_bytes", "num_files")
+    } == {None}
+    assert next(table["num_rows"] for table in full["tables"] if table["name"] == "jobs") == 45
+    counts = [v for row in lake["ingests"] for n, v in row.items() if n.startswith("num_")]
+    assert counts and set(counts) == {None}
+
+
+def test_files_of_the_pages_hold_no_more_than_the_api(u1: httpx.Client) -> None:
+    for path in ("/", "/workload", "/workload/queues", "/workload/load", "/compare", "/data"):
+        answer = u1.get(path, params={"cluster": "c"})
+        assert answer.status_code == 200, (path, answer.text[:300])
+        assert "rare" not in answer.text

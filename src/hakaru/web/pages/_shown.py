@@ -52,7 +52,9 @@ def change(value: float | None) -> str:
     return f"{sign}{abs(percent)} %"
 
 
-def bytes_(value: int) -> str:
+def bytes_(value: int | None) -> str:
+    if value is None:
+        return UNKNOWN
     for size, name in BYTES:
         if value >= size:
             return f"{value / size:.1f} {name}"
