@@ -158,3 +158,13 @@ def test_a_lake_that_its_owner_made_read_only_stays_so(tmp_path: Path) -> None:
     (tmp_path / "lake").chmod(0o555)
     Lake.create(tmp_path)
     assert mode(tmp_path / "lake") == 0o500
+
+
+@pytest.mark.parametrize("open_mode", [0o750, 0o710, 0o705, 0o777])
+def test_a_lake_that_a_group_or_others_could_enter_is_closed(
+    tmp_path: Path, open_mode: int
+) -> None:
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake").chmod(open_mode)
+    assert Lake.create(tmp_path).mode_before == open_mode
+    assert mode(tmp_path / "lake") == 0o700
