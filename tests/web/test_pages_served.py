@@ -176,6 +176,17 @@ def test_jobs_behind_a_card_are_of_its_period_unless_it_shows_who_was_there(
     assert behind("load") == {"cluster", "queue"}
 
 
+def test_of_several_clusters_a_table_without_groups_is_of_the_first(ask: httpx.Client) -> None:
+    def asked(id: str) -> dict[str, list[str]]:
+        path = f"/workload/{id}?cluster=tiny&cluster=c"
+        page = ask.get(path, headers={"Accept": "text/html"}).text
+        (href,) = re.findall(r'href="(/api/v1/analyses/[^"]*format=csv[^"]*)"', page)
+        return parse_qs(urlsplit(unescape(href)).query)
+
+    assert asked("users") == {"cluster": ["tiny"], "format": ["csv"]}
+    assert asked("states") == {"cluster": ["tiny", "c"], "by": ["cluster"], "format": ["csv"]}
+
+
 def test_an_analysis_with_its_numbers_and_links(client: httpx.Client) -> None:
     page = get(client, "/workload/queues?where=num_gpus+%3E+1&weight=gpu-hours")
     (row,) = table(page)
