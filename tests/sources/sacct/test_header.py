@@ -144,3 +144,8 @@ def test_fields_choose_the_format(lake: Lake, tmp_path: Path) -> None:
 def test_without_a_header_the_message_names_the_option(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="--fields JobID,User,State"):
         read(tmp_path, line() + "\n")
+
+
+def test_fewer_fields_than_the_lines_have_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no line has the 3 fields of --fields"):
+        read(tmp_path, "7|FAILED|1514764800|ann\n", fields="JobID,State,Submit")
