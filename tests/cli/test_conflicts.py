@@ -69,7 +69,7 @@ def test_the_task_joins_the_id(files: tuple[Path, Path]) -> None:
     code, text = read(files, "--strict")
     assert code == 0
     assert "new 3, updated 0, unchanged 0, repeated 2, rejected 0" in text
-    assert "warning" not in text
+    assert "contradict" not in text
 
 
 def test_strict_refuses_a_conflict_and_stores_nothing(files: tuple[Path, Path]) -> None:
