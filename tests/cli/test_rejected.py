@@ -96,3 +96,9 @@ def test_from_says_it_too(tmp_path: Path) -> None:
     assert told.exit_code == 0
     assert told.stderr.startswith("warning: 56.0% of the rows are missing: 56 of 100")
     assert f"  56.0% {MISSING}" in told.stdout
+
+
+def test_the_commonest_reason_comes_first(tmp_path: Path) -> None:
+    rows = [line(1), line(2, termcode=7), *(line(n, termcode=9) for n in (3, 4)), line(5, gpus=-1)]
+    _, first = ingest(tmp_path, write(tmp_path / "a.csv", *rows))
+    assert "4 of 5 were rejected (2 × termcode 9 is not 0 to 4 and 2 other reasons)" in first

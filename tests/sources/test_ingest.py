@@ -297,3 +297,17 @@ def test_one_damaged_line_in_all_of_aaic_is_found_and_named(
     assert summary.num_read == 459_545
     assert summary.upsert == Upsert(num_new=459_544)
     assert rejects(lake) == [(damaged.name, place + 1, "expected 13 columns, found 12")]
+
+
+@pytest.mark.parametrize(("num_values", "num_reasons"), [(20, 20), (21, 1)])
+def test_reasons_name_their_values_as_long_as_they_are_few(
+    lake: Lake, tmp_path: Path, num_values: int, num_reasons: int
+) -> None:
+    rows = [
+        f"{n},ann,normal,completed,1,x{n},60,2018-01-01T00:00:00Z,," for n in range(num_values)
+    ]
+    log = tmp_path / "a.csv"
+    sample = (Path(__file__).resolve().parents[1] / "data" / "canonical.csv").read_text()
+    log.write_text(sample + "\n".join(rows) + "\n")
+    reasons = ingest(lake, [log], "c").rejected_by_reason
+    assert (len(reasons), sum(reasons.values())) == (num_reasons, num_values)
