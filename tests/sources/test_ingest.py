@@ -303,9 +303,7 @@ def test_one_damaged_line_in_all_of_aaic_is_found_and_named(
 def test_reasons_name_their_values_as_long_as_they_are_few(
     lake: Lake, tmp_path: Path, num_values: int, num_reasons: int
 ) -> None:
-    rows = [
-        f"{n},ann,normal,completed,1,x{n},60,2018-01-01T00:00:00Z,," for n in range(num_values)
-    ]
+    rows = [f"{n},ann,normal,completed,1,x{n},60,2018-01-01T00:00:00Z,," for n in range(num_values)]
     log = tmp_path / "a.csv"
     sample = (Path(__file__).resolve().parents[1] / "data" / "canonical.csv").read_text()
     log.write_text(sample + "\n".join(rows) + "\n")
