@@ -199,7 +199,7 @@ def test_a_failure_is_told_to_all_who_wait_and_not_kept() -> None:
 
 def test_people_are_counted_in_the_fullest_file_where_ids_are_per_file(tmp_path: Path) -> None:
     """Six names over two files may be three people."""
-    from hakaru.web.privacy import num_people
+    from hakaru.web.privacy._people import num_people
 
     rows = [job(i, user=f"{log}/{i % 3}") for i, log in enumerate(["Q1"] * 3 + ["Q2"] * 3)]
     for facts, people in (("{}", 6), ('{"users_per_file": true}', 3)):
