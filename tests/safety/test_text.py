@@ -26,6 +26,7 @@ from hakaru.safety.text import (
     spreadsheet_table,
     xml_text,
 )
+from hakaru.web.answers import _csv
 from hakaru.web.app import create_app
 from tests._cli import hakaru
 from tests.cli._log import HEADER, ROWS
@@ -224,6 +225,11 @@ def test_csv_of_the_command_line_and_of_the_web(tmp_path: Path) -> None:
         assert "'=HYPERLINK(1)" in web and "=HYPERLINK(1)" not in web
         queues = client.get("/api/v1/analyses/queues?cluster=c&format=csv")
         assert "-1.5" in {cell for row in read(queues.text) for cell in row.values()}
+
+
+def test_lists_in_csv_are_joined_by_a_space() -> None:
+    table = pa.table({"nodes": [["=a", "b"], ["c"], None]})
+    assert read(_csv(table).decode()) == [{"nodes": "'=a b"}, {"nodes": "c"}]
 
 
 def read(text: str) -> list[dict[str, str]]:

@@ -168,6 +168,8 @@ def test_the_cache_is_bounded_in_bytes_and_the_oldest_leave() -> None:
     cache.get("a", lambda: make("a", 1000))  # what is too large to keep pushes nothing out
     assert made == ["a", "b", "c", "d", "e", "b", "large", "large"]
     assert cache.num_bytes <= cache.max_bytes
+    cache.clear()
+    assert cache.num_bytes == 0
 
 
 def test_a_question_that_many_ask_at_once_is_asked_once() -> None:
