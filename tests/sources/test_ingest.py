@@ -125,7 +125,7 @@ def test_a_requeued_job_among_known_ones_is_no_wrong_zone(lake: Lake, tmp_path: 
     assert summary.warnings == []
 
 
-@pytest.mark.parametrize(("num_fresh", "num_warnings"), [(101, 1), (103, 0)])
+@pytest.mark.parametrize(("num_fresh", "num_warnings"), [(101, 1), (102, 0), (103, 0)])
 def test_a_warning_needs_more_than_half_of_the_new_jobs(
     lake: Lake, tmp_path: Path, num_fresh: int, num_warnings: int
 ) -> None:
