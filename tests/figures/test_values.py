@@ -105,6 +105,17 @@ def test_bars_are_cut_after_forty() -> None:
     assert figure.height == 120 + 26 * 40
 
 
+@pytest.mark.parametrize(
+    ("id", "klass"), [("gpus-single-node", "single-node"), ("gpus-multi-node", "multi-node")]
+)
+def test_the_filter_of_a_size_names_the_figure_s_class(id: str, klass: str) -> None:
+    (item,) = draw(result(id, {"num_pes": [4], "num_jobs": [3], "share": [1.0]})).option["series"][
+        0
+    ]["data"]
+    assert f"parallelism = '{klass}'" in item["where"].split(" AND ")
+    assert item["where"].startswith("num_pes = 4")
+
+
 def test_quarters_stand_in_their_order_however_many() -> None:
     quarters = [f"{year}Q{n}" for year in range(2015, 2019) for n in range(1, 5)]
     table = {"quarter": quarters, "num_jobs": list(range(16)), "share": [1 / 16] * 16}

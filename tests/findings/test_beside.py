@@ -46,6 +46,7 @@ def test_one_that_is_near_is_enough_for_silence() -> None:
         (0.3, {"A": -0.1, "B": -0.2}, True),
         (-0.3, {"A": 0.1, "B": 0.2}, True),
         (0.3, {"A": -0.1, "B": 0.2}, False),
+        (0.9, {"A": -0.1, "B": 0.2}, False),
         (-0.3, {"A": -0.1, "B": -0.2}, False),
     ],
 )

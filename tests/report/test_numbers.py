@@ -248,8 +248,9 @@ def test_the_report_compares_with_all_that_is_published_or_the_chosen(logged: La
     assert row["own"] == ["46.7 %"]
     philly, kraken = row["beside"]
     assert philly == [] and kraken[0]["value"] == "~33.0 %" and kraken[0]["cluster"] == ""
-    cited = {each["number"] for each in some["citations"]}
-    assert int(kraken[0]["citation"]) in cited
+    sources = {each["number"]: each["source"] for each in some["citations"]}
+    assert list(sources) == list(range(1, len(sources) + 1))
+    assert "JSSPP 2012" in sources[int(kraken[0]["citation"])], "where Kraken's figures are from"
     lines = figure(every, "request-accuracy")["published"]
     (mean,) = [
         line for line in lines if line["label"].startswith("Walltime request accuracy, mean")
