@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +52,17 @@ class Cluster:
     users_per_file: bool = False
     relative_dates: bool = False
     has_zone: bool = False  # whether `zone` was said by anyone, or is the default
+
+    def per_node(self, unit: str) -> int | None:
+        """GPUs (or CPUs) in a node."""
+        return self.gpus_per_node if unit == "gpu" else self.cpus_per_node
+
+    def size(self, unit: str) -> tuple[Capacity, ...]:
+        """GPUs (or CPUs) of the whole machine over time; empty where they are unknown."""
+        total, per_node = self.gpus if unit == "gpu" else self.cpus, self.per_node(unit)
+        if total or not per_node:
+            return total
+        return tuple(replace(span, count=span.count * per_node) for span in self.nodes)
 
 
 @dataclass(frozen=True)

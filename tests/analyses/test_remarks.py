@@ -198,3 +198,17 @@ def test_the_states_of_the_whole_log_count_not_those_chosen(lake_of: Make) -> No
 def test_a_machine_of_a_known_total(lake_of: Make, facts: str, sizes: set[float | None]) -> None:
     rows = ask(lake_of([stay(1, 0, 0, 60, num_cpus=4)], facts), "load").rows
     assert {row["num_pes_installed"] for row in rows} == sizes
+
+
+def test_a_size_that_is_set_as_a_whole_is_known(lake_of: Make) -> None:
+    """`gpus` is the size of a machine whose nodes differ: six busy for a quarter of an hour, of four."""
+    rows = [
+        stay(1, 0, 0, 60, num_gpus=4, nodes=["n1"]),
+        stay(2, 15, 15, 30, num_gpus=2, nodes=["n1"]),
+    ]
+    lake = lake_of(rows, facts='{"nodes": 3, "gpus": 4}')
+    for id in ("load", "utilisation"):
+        (told,) = said(lake, id)
+        assert told.startswith(
+            "more GPUs are busy than c has in 25.0 % of this time, up to 6 of 4:"
+        )

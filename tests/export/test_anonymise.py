@@ -98,7 +98,9 @@ def test_times_move_on_the_sites_clock(lake_of: Callable[..., Lake], tmp_path: P
     """18 weeks on from 10:00 in New York's winter (UTC-5) it is 10:00 in its summer (UTC-4)."""
     times = {"submitted_at": utc("2018-01-01T15:00:00"), "eligible_at": utc("2018-01-01T15:00:03")}
     times |= {"started_at": utc("2018-01-01T15:00:10"), "ended_at": utc("2018-01-01T16:00:10")}
-    facts = '{"zone": "America/New_York", "nodes": [{"since": "2018-01-01", "count": 2}]}'
+    since = '[{"since": "2018-01-01", "count": 2}]'
+    sizes = f'"nodes": {since}, "gpus": {since}, "cpus": {since}'
+    facts = f'{{"zone": "America/New_York", {sizes}}}'
     lake = lake_of([job(1, **times)], facts)
     options = ("--anonymise", "--shift-times", "126")
     manifest = export(lake, tmp_path / "x.parquet", "parquet", *options)
@@ -110,7 +112,8 @@ def test_times_move_on_the_sites_clock(lake_of: Callable[..., Lake], tmp_path: P
         utc("2018-05-07T15:00:10"),
     ]
     assert (row["wait_s"], row["run_s"]) == (10.0, 3600.0)
-    assert manifest["settings"]["nodes"] == [{"since": "2018-05-07T00:00:00-04:00", "count": 2}]
+    for size in ("nodes", "gpus", "cpus"):  # one that stays would give the shift away
+        assert manifest["settings"][size] == [{"since": "2018-05-07T00:00:00-04:00", "count": 2}]
     assert "126" not in json.dumps(manifest["times"])
 
 

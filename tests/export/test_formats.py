@@ -236,3 +236,18 @@ def test_slices_give_the_same_lines(
     assert packed.count(b"\x1f\x8b\x08") > 4  # gzip's members: the header, and the slices
     assert lines_of(tmp_path / "sliced" / name) == lines_of(tmp_path / "whole" / name)
     read_back(manifest, tmp_path / "sliced", tmp_path / "again")
+
+
+@pytest.mark.parametrize("unit", ["gpu", "cpu"])
+def test_swf_keeps_the_size_of_a_machine_whose_nodes_differ(
+    lake_of: Callable[..., Lake], tmp_path: Path, unit: str
+) -> None:
+    """Six of eight processors are busy for the one hour that the log has, on three nodes."""
+    rows = [job(1, num_gpus=6, num_cpus=6, wait_s=0.0, started_at=utc("2018-01-01T00:00:00"))]
+    lake = lake_of(rows, json.dumps({"unit": unit, "nodes": 3, f"{unit}s": 8}))
+    manifest = export(lake, tmp_path / "out", "swf")
+    header = lines_of(tmp_path / "out" / "c.swf.gz")
+    assert "; MaxNodes: 3" in header and "; MaxProcs: 8" in header
+    back = read_back(manifest, tmp_path / "out", tmp_path / "back")
+    (whole,) = [row for row in run_all(back)["utilisation"] if row["quarter"] == "all"]
+    assert whole["utilisation"] == pytest.approx(0.75)

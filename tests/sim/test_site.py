@@ -211,3 +211,11 @@ def test_a_pool_that_grows_is_played_on_nodes() -> None:
         (5000, 1, "up"),
         (5000, 2, "up"),
     ]
+
+
+def test_a_pool_is_as_large_as_the_machine_whose_nodes_differ() -> None:
+    """Gaia's header has 2,004 processors on 151 nodes: no number of processors is true of every node."""
+    cluster = Cluster(nodes=(Capacity(151),), cpus=(Capacity(2004),))
+    taken = Site(cluster=cluster, unit="cpu", is_swf=True).machine()
+    assert taken.machine.is_flat
+    assert taken.machine.num_pes == 2004

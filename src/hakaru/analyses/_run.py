@@ -212,9 +212,7 @@ class Session:
 
     def has_size(self, cluster: str) -> bool:
         """Whether the machine's size is set, at least for a part of the time."""
-        settings, gpu = self.settings.cluster(cluster), self.unit(cluster) == "gpu"
-        per_node = settings.gpus_per_node if gpu else settings.cpus_per_node
-        return bool(settings.nodes and per_node)
+        return bool(self.settings.cluster(cluster).size(self.unit(cluster)))
 
     def seen(self, cluster: str) -> Seen | None:
         """How large the machine is at least, by the nodes that the log names."""

@@ -131,12 +131,8 @@ class Site:
         )
 
     def _per_node(self, name: str) -> str:
-        count = self._pes_per_node(name)
+        count = self.clusters[name].per_node(self.units[name])
         return f"CAST({count or 'NULL'} AS DOUBLE)"
-
-    def _pes_per_node(self, name: str) -> int | None:
-        cluster = self.clusters[name]
-        return cluster.gpus_per_node if self.units[name] == "gpu" else cluster.cpus_per_node
 
     def _queues(self) -> pa.Table:
         import pyarrow as pa
@@ -156,12 +152,10 @@ class Site:
 
         rows = []
         for name, cluster in self.clusters.items():
-            total = cluster.gpus if self.units[name] == "gpu" else cluster.cpus
-            per_node = 1 if total else self._pes_per_node(name)
-            spans = total or (cluster.nodes if per_node else ())
+            spans = cluster.size(self.units[name])
             starts = [_seconds(span.since) for span in spans]
             for span, since, until in zip(spans, starts, [*starts[1:], None], strict=False):
-                num_pes = float(span.count * (per_node or 0))
+                num_pes = float(span.count)
                 row = {"cluster": name, "since_s": since, "until_s": until, "num_pes": num_pes}
                 rows.append(row)
         kinds = {"since_s": pa.float64(), "until_s": pa.float64(), "num_pes": pa.float64()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hakaru.analyses import Result, Selection, counted, load_all, unit_remarks
 from hakaru.comparison._period import period_of
@@ -16,6 +16,7 @@ from hakaru.texts import language
 
 if TYPE_CHECKING:
     from hakaru.analyses import Session
+    from hakaru.settings import Cluster
 
 Key = tuple[str, str | None, float | None, tuple[str, ...]]
 HEADLINE = (
@@ -186,15 +187,14 @@ def _by_unit(result: Result) -> list[str]:
     return unit_remarks(result, language("en"))
 
 
-def _size(settings: Any, name: str) -> float | None:
+def _size(cluster: Cluster, name: str) -> float | None:
     """A size of the machine: of its largest state where it grew or shrank."""
-    nodes = max((span.count for span in settings.nodes), default=None)
-    if name == "nodes":
-        return None if nodes is None else float(nodes)
-    per_node = getattr(settings, name if name.endswith("_per_node") else f"{name}_per_node")
-    if per_node is None or name.endswith("_per_node"):
-        return None if per_node is None else float(per_node)
-    return None if nodes is None else float(nodes * per_node)
+    if name.endswith("_per_node"):
+        found = cluster.per_node(name.removesuffix("s_per_node"))
+    else:
+        spans = cluster.nodes if name == "nodes" else cluster.size(name.removesuffix("s"))
+        found = max((span.count for span in spans), default=None)
+    return None if found is None else float(found)
 
 
 def _finite(cell: Cell) -> Cell:

@@ -36,8 +36,7 @@ class Site:
 
     @property
     def pes_per_node(self) -> int | None:
-        gpu = self.unit == "gpu"
-        return self.settings.gpus_per_node if gpu else self.settings.cpus_per_node
+        return self.settings.per_node(self.unit)
 
     def facts(self) -> dict[str, Any]:
         """The settings in the form in which a source hands them over."""

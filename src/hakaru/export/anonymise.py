@@ -138,8 +138,9 @@ class Disguise:
             later = clock + timedelta(days=self.shift_days)
             return replace(span, since=later.replace(tzinfo=zone))
 
-        nodes = tuple(moved(span) for span in site.settings.nodes)
-        return replace(site, settings=replace(site.settings, nodes=nodes))
+        own = site.settings
+        nodes, gpus, cpus = (tuple(map(moved, each)) for each in (own.nodes, own.gpus, own.cpus))
+        return replace(site, settings=replace(own, nodes=nodes, gpus=gpus, cpus=cpus))
 
 
 def make_disguise(salt: str | None, shift: str | None) -> Disguise:

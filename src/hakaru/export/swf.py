@@ -195,11 +195,8 @@ def _clock(moment_s: float | None, zone: str) -> str:
 
 def _size(site: Site) -> list[tuple[str, int]]:
     """The largest size the machine had; the note has it over time."""
-    nodes = max((span.count for span in site.settings.nodes), default=None)
-    if nodes is None:
-        return []
-    procs = [("MaxProcs", nodes * site.pes_per_node)] if site.pes_per_node else []
-    return [("MaxNodes", nodes), *procs]
+    spans = {"MaxNodes": site.settings.nodes, "MaxProcs": site.settings.size(site.unit)}
+    return [(name, max(span.count for span in each)) for name, each in spans.items() if each]
 
 
 def _queue_name(name: str) -> str:
@@ -211,8 +208,10 @@ def _queue_name(name: str) -> str:
 def _notes(site: Site) -> list[str]:
     gpu = site.unit == "gpu"
     merged = [state for state, code in STATUS.items() if READS_AS[code] != state]
-    facts = site.facts() | {"unit": "cpu", "cpus_per_node": site.pes_per_node}
-    facts = {k: v for k, v in facts.items() if k != "gpus_per_node" and v is not None}
+    own = site.facts()
+    sizes = {"cpus": own.get(f"{site.unit}s"), "cpus_per_node": own.get(f"{site.unit}s_per_node")}
+    facts = own | {"unit": "cpu"} | sizes
+    facts = {k: v for k, v in facts.items() if not k.startswith("gpus") and v is not None}
     return [
         f"a processor (fields 5 and 8) is a {'GPU' if gpu else 'CPU'}",
         "status 0 and 5 also stand for " + ", ".join(f"{s} ({STATUS[s]})" for s in merged),

@@ -66,7 +66,7 @@ def _machine(story: Story) -> list[tuple[str, str]]:
     """What the machine is and what the log holds, as pairs of a term and what stands beside it."""
     words, log = story.words, story.log
     site = story.session.settings.cluster(story.cluster)
-    per_node = site.gpus_per_node if words.unit == "gpu" else site.cpus_per_node
+    per_node = site.per_node(words.unit)
     unknown = words.say("report", "unknown")
     period = f"{log.since:%Y-%m-%d %H:%M} – {log.until:%Y-%m-%d %H:%M}" if log.since else unknown
     people = words.say("report", "not_counted")

@@ -106,7 +106,7 @@ class Machine:
     @classmethod
     def of_cluster(cls, name: str, cluster: Cluster, unit: str, **options: Any) -> Machine:
         """As `hakaru.toml` describes it, with the number of nodes over time."""
-        size = cluster.gpus_per_node if unit == "gpu" else cluster.cpus_per_node
+        size = cluster.per_node(unit)
         if not cluster.nodes or not size:
             raise HakaruError(
                 f"the size of {name} is not known: set clusters.{name}.nodes and "

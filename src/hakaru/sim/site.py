@@ -114,7 +114,7 @@ class Site:
     @property
     def size(self) -> int | None:
         """GPUs (or CPUs) in a node, where the settings say."""
-        return self.cluster.gpus_per_node if self.unit == "gpu" else self.cluster.cpus_per_node
+        return self.cluster.per_node(self.unit)
 
     def workload(
         self,
@@ -187,7 +187,8 @@ class Site:
             return Taken(Machine.flat(pool), SETTINGS) if pool else None
         if self.processors:
             return Taken(Machine.flat(self.processors), HEADER)
-        return None
+        total = self.cluster.size(self.unit)
+        return Taken(Machine.flat(total[0].count), SETTINGS) if len(total) == 1 else None
 
 
 def _split(machine: Machine, workload: Workload | None, unit: str) -> list[str]:

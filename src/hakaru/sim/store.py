@@ -111,7 +111,7 @@ def facts_of(site: Site, machine: Machine) -> dict[str, Any]:
 def _size(site: Site, machine: Machine) -> dict[str, Any]:
     """Nodes over time where they are the settings' own, else those that were simulated."""
     cluster, sizes = site.cluster, np.unique(machine.sizes)
-    per_node = cluster.gpus_per_node if site.unit == "gpu" else cluster.cpus_per_node
+    per_node = cluster.per_node(site.unit)
     most = max((span.count for span in cluster.nodes), default=0)
     if per_node and most * per_node == machine.num_pes:
         spans = [

@@ -203,9 +203,9 @@ def _told(problem: HakaruError | None, draft: Draft) -> list[str]:
 def _machine(desk: Desk, name: str, unit: str) -> dict[str, Any]:
     """What the cluster's settings know of its machine."""
     cluster = desk.readers.settings.cluster(name)
-    size = cluster.gpus_per_node if unit == "gpu" else cluster.cpus_per_node
     counts = [each.count for each in cluster.nodes]
-    return {"nodes": counts[-1] if counts else None, "size": size, "changes": len(set(counts)) > 1}
+    nodes = counts[-1] if counts else None
+    return {"nodes": nodes, "size": cluster.per_node(unit), "changes": len(set(counts)) > 1}
 
 
 def _compared(frame: Frame, run: models.RunResult, outcome: models.Outcome, look: Look) -> Response:
