@@ -256,3 +256,7 @@ def test_the_report_compares_with_all_that_is_published_or_the_chosen(logged: La
         line for line in lines if line["label"].startswith("Walltime request accuracy, mean")
     ]
     assert mean["own"] == "46.7 %" and "Kraken" in [each["cluster"] for each in mean["others"]]
+    # sizes of jobs are read from the analysis of states, and stand beside the jobs' parallelism
+    sizes = [line["label"] for line in figure(every, "parallelism")["published"]]
+    assert "GPUs of a GPU job, most" in sizes
+    assert not [line for line in figure(every, "states")["published"] if "GPU job" in line["label"]]
