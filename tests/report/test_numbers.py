@@ -53,7 +53,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Lake:
         ("b.csv", 7, "no end"),
         ("b.csv", 3, "no end"),
         ("a.csv", 9, "no end"),
-        ("b.csv", 1, "x"),
+        ("b.csv", 1, "a date"),
     ]
     bad = {"cluster": "c", "source": "sacct", "text": "…"}
     rows = [bad | {"file": f"/in/{file}", "line": line, "reason": why} for file, line, why in seen]
@@ -122,7 +122,7 @@ def test_coverage_is_each_column_s_own(logged: Lake, seen: dict[str, Any]) -> No
 
 
 def test_rejects_with_the_first_place_of_each_reason(seen: dict[str, Any]) -> None:
-    assert seen["quality"]["rejects"] == [("no end", "3", "a.csv:9"), ("x", "1", "b.csv:1")]
+    assert seen["quality"]["rejects"] == [("no end", "3", "a.csv:9"), ("a date", "1", "b.csv:1")]
 
 
 def test_ingests_in_their_columns(seen: dict[str, Any]) -> None:
