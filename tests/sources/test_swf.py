@@ -505,3 +505,19 @@ def test_an_id_that_is_a_quantity_is_rejected(
     cells[11] = text
     summary = _ingest(lake, tmp_path, GOOD.replace("9", "8", 1), " ".join(cells))
     assert list(summary.rejected_by_reason) == [reason]
+
+
+@pytest.mark.parametrize(
+    ("run", "procs", "run_s"),
+    [("0", "0", None), ("-1", "-1", None), ("60", "-1", 60.0), ("60", "0", 60.0), ("0", "4", 0.0)],
+)
+def test_a_cancelled_job_never_started_if_it_neither_ran_nor_had_processors(
+    run: str, procs: str, run_s: float | None, lake: Lake, tmp_path: Path
+) -> None:
+    _ingest(lake, tmp_path, f"9 130 5 {run} {procs} -1 -1 4 60 -1 5 1 1 -1 1 -1 -1 -1")
+    (job,) = _jobs(lake)
+    assert job["run_s"] == run_s
+    assert (job["started_at"] is None, job["wait_s"]) == (
+        run_s is None,
+        None if run_s is None else 5.0,
+    )
