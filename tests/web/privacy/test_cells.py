@@ -198,3 +198,30 @@ def test_a_list_is_of_columns_that_have_one(tmp_path: Path) -> None:
     ):
         with pytest.raises(FilterError):
             ids_of(readers, Branch((wrong,)))
+
+
+def test_jobs_left_out_tell_nothing_of_one_persons_job(tmp_path: Path) -> None:
+    """Three cells: `normal`, `short` on one GPU, and `short` with two states and months, as u0 makes it.
+
+    Which of the combinations of that last cell u0 has must not be told by whether jobs are left out.
+    """
+    base = jobs_of("12345", 0, queue="normal") + jobs_of("12345", 10, queue="short")
+    february = utc("2018-02-10")
+    base += jobs_of("1234", 20, queue="short", num_gpus=2)
+    alike = {"queue": "short", "num_gpus": 2}
+    told = []
+    for name, (one, other) in {
+        "both": ({"state": "failed", "submitted_at": february}, {}),
+        "each": ({"state": "failed"}, {"submitted_at": february}),
+    }.items():
+        rows = base + jobs_of("0", 30, **alike, **one) + jobs_of("0", 40, **alike, **other)
+        partition = partition_of(readers_of(tmp_path / name, rows), "c")
+        assert partition is not None and partition.tree.last == 3
+        wanted = {"state": {"failed"}.__contains__, "month": {JANUARY}.__contains__}
+        told.append(partition.choose(wanted).is_partial)
+    assert told == [True, True]
+
+
+def test_an_empty_name_is_a_name(tmp_path: Path) -> None:
+    readers = readers_of(tmp_path, jobs_of("01234", 0, queue="") + jobs_of("01234", 10))
+    assert chosen(readers, {"queue": [""]}) == set(range(5))

@@ -10,7 +10,7 @@ import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.access import Viewer
-from hakaru.web.filters import AnalysisQuery, FigureQuery, JobQuery
+from hakaru.web.filters import AnalysisQuery, FigureQuery, Filters, JobQuery
 from hakaru.web.models import Table
 from hakaru.web.privacy import step_of, to_digits, to_step
 from hakaru.web.problems import Refused
@@ -196,3 +196,49 @@ def test_rounding() -> None:
     assert [to_digits(value) for value in (123456.0, 0.0012345, 0.0, -9.996)] == [
         123000.0, 0.00123, 0.0, -10.0,
     ]  # fmt: skip
+
+
+def test_run_times_give_nothing_of_the_one_who_failed(tmp_path: Path) -> None:
+    """Nine people completed a job of an hour, and u7 failed after a hundred.
+
+    All jobs took 109 hours, as the overview says: ten times the mean of all, less nine times that of the
+    completed ones, would be u7's hundred. So neither mean is shown, but where five people failed.
+    """
+    rows = jobs_of("012345678", 0) + jobs_of("7", 20, state="failed", run_s=360000.0)
+    asker = asker_of(tmp_path, rows)
+    whole = answered(asker, "walltime")
+    row = whole.rows[0]
+    assert (row["mean_h"], row["sd_h"], row["median_h"]) == (None, None, 1.0)
+    for id in ("walltime", "request-accuracy", "walltime-cdf"):
+        with pytest.raises(Refused):
+            answered(asker, id, state=("any",))
+    many = rows + jobs_of("1234", 30, state="failed")
+    assert answered(asker_of(tmp_path / "many", many), "walltime").rows[0]["mean_h"] == 1.0
+
+
+def test_the_days_of_the_log_are_not_counted(tmp_path: Path) -> None:
+    """The days from the first to the last submission would give both, each one person's."""
+    asker = asker_of(tmp_path, jobs_of("0123456", 0))
+    for id in ("arrivals-by-hour", "arrivals-by-weekday", "arrivals-by-week"):
+        assert {row["num_days"] for row in answered(asker, id).rows} <= {None}
+
+
+def test_a_period_before_tells_nothing_of_the_first_and_the_last_submission(tmp_path: Path) -> None:
+    """The log begins on 20 January, with u8: whether a day before that can be compared would find it."""
+    rows = [each for month in "234" for each in jobs_of(
+        "01234567", 10 * int(month), submitted_at=utc(f"2018-0{month}-05"))]  # fmt: skip
+    rows += jobs_of("8", 5, submitted_at=utc("2018-01-20")) + jobs_of(
+        "01234", 7, submitted_at=utc("2018-01-25")
+    )
+    asker = asker_of(tmp_path, rows)
+
+    def before(**filters: str) -> tuple[str | None, str | None] | None:
+        found = asker.overview(Filters(cluster=("c",), **filters)).clusters[0].before_period
+        return (found.since, found.until) if found else None
+
+    assert before(user="u0", since="2018-02-09", until="2018-02-12") == ("2018-02-05", "2018-02-08")
+    assert before(user="u0", since="2018-01-30", until="2018-02-01") is None  # from 27 January
+    assert before(since="2018-04-01") == ("2018-03-01", "2018-03-31")  # not of five days
+    boss = Service(asker.readers).of(Viewer("operator", "boss"))
+    found = boss.overview(Filters(cluster=("c",), since="2018-01-30", until="2018-02-01"))
+    assert found.clusters[0].before_period is not None

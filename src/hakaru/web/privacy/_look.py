@@ -109,21 +109,17 @@ def look_at(
         raise _refusal(f"{analysis.id} would show people one by one", viewer)
     _refuse_the_personal(query, selection, viewer)
     by = () if selection.by in (None, "cluster") else (selection.by,)
-    if rule.cells is None or (rule.row and not by and not _conditions(query)):
-        return _whole(readers, query, selection, analysis, viewer)
+    used = _conditions(query, analysis.states)
+    if rule.cells is None or (rule.row and not by and not used):
+        return _whole(readers, [*used, *("by" for _ in by)], selection, analysis, viewer)
     states = query.state or analysis.states
     asked = query.model_copy(update={"state": states})
     return look(readers, viewer, asked, selection, (*rule.cells, *by))
 
 
 def _whole(
-    readers: Readers,
-    query: AnalysisQuery,
-    selection: Selection,
-    analysis: Analysis,
-    viewer: Viewer,
+    readers: Readers, used: list[str], selection: Selection, analysis: Analysis, viewer: Viewer
 ) -> View:
-    used = _conditions(query) + ([] if selection.by in (None, "cluster") else ["by"])
     if used:
         raise Refused(
             f"{analysis.id} of others' jobs is shown for the whole cluster only",
@@ -171,11 +167,15 @@ def _refusal(why: str, viewer: Viewer) -> Refused:
     )
 
 
-def _conditions(filters: Filters) -> list[str]:
-    """The names of the conditions that narrow the jobs of a cluster."""
+def _conditions(filters: Filters, states: Sequence[str] = ()) -> list[str]:
+    """The names of the conditions that narrow the jobs of a cluster.
+
+    Where an analysis counts some `states` only, `any` is one too: less those, it is few people's failures.
+    """
     names = ("since", "until", "queue", "application", "min_gpus", "max_gpus")
     used = [name for name in names if getattr(filters, name) is not None]
-    return used + (["state"] if filters.state and "any" not in filters.state else [])
+    is_other = bool(filters.state) and ("any" not in filters.state or bool(states))
+    return used + (["state"] if is_other else [])
 
 
 def _wanted(filters: Filters, first: int | None, last: int | None) -> Wanted:

@@ -109,11 +109,24 @@ class _Mask:
             )
         table = self._enough()
         num_gone = self.result.table.num_rows - table.num_rows
-        gone = [name for name in (*COUNTS, *self.rule.single) if name in table.column_names]
+        sums = self._telling_sums()
+        hidden = (*COUNTS, *self.rule.single, *sums)
+        gone = [name for name in hidden if name in table.column_names]
         num_jobs = self.result.num_selected
         shown = rounded(nulled(table, gone), num_jobs, self._keys, self.rule.amounts)
         withheld = Withheld(num_rows=num_gone, columns=gone, why=OF_WHOLE)
-        return Guarded(replace(self.result, table=shown), withheld, False, not num_gone)
+        return Guarded(
+            replace(self.result, table=shown), withheld, False, not num_gone and not sums
+        )
+
+    def _telling_sums(self) -> tuple[str, ...]:
+        """The means that, taken from those of all jobs, are of the few people whose jobs are left out."""
+        if not self.rule.sums:
+            return ()
+        kept = passing(rules_of(self.result.analysis, self.view.selection))
+        left = f"(SELECT * FROM jobs AS jobs_all WHERE run_s > 0 AND NOT coalesce({kept}, false))"
+        num = num_people(self.readers, self.view.selection, left)
+        return self.rule.sums if 0 < num < FEWEST else ()
 
     @property
     def _ruled(self) -> str:

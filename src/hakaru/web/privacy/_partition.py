@@ -49,15 +49,16 @@ class Partition:
         """The cells all of whose jobs are wanted, and that hold one value of each key."""
         import numpy as np
 
-        num = self.tree.last
-        fits = np.ones(len(self.cells), dtype=bool)
+        inside = np.ones(self.tree.last, dtype=bool)
+        touched = inside.copy()
         for name, test in wanted.items():
             passed = np.array([test(value) for value in self.values[name]], dtype=bool)
-            fits &= passed[self._column(name)]
-        inside = np.bincount(self.cells[~fits], minlength=num) == 0
+            fits = passed[self._column(name)]
+            inside &= np.bincount(self.cells[~fits], minlength=self.tree.last) == 0
+            # column by column: which combinations a cell holds would tell of one person's job
+            touched &= np.bincount(self.cells[fits], minlength=self.tree.last) > 0
         for key in keys:
             inside &= self._is_single(key)
-        touched = np.bincount(self.cells[fits], minlength=num) > 0
         return Chosen(self, inside, bool((touched & ~inside).any()))
 
     def values_of(self, column: str) -> list[Any]:

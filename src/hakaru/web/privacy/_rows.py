@@ -32,8 +32,10 @@ class Rule:
 
     Any other is of the whole cluster: `keys` are the columns that name a row, each as SQL over `{source}`;
     `whole` says that a row named `all` stands for all of them, `step` is the key along which a
-    cumulative curve rises. `single` are columns that show one job, as the longest. `amounts` are columns
-    that are counts in disguise, as jobs a day. `machine` shows the machine over time.
+    cumulative curve rises. `single` are columns that show one job, as the longest, or the days from the
+    first to the last. `amounts` are columns that are counts in disguise, as jobs a day. `sums` are means of
+    run times, which times the count are hours: less those of all jobs, the hours of the jobs left out.
+    `machine` shows the machine over time.
     """
 
     keys: Callable[[Params], dict[str, str]] = field(default=lambda params: {})
@@ -41,6 +43,7 @@ class Rule:
     whole: bool = False
     single: tuple[str, ...] = ()
     amounts: tuple[str, ...] = ()
+    sums: tuple[str, ...] = ()
     machine: bool = False
     step: str | None = None
     cells: tuple[str, ...] | None = None
@@ -71,6 +74,7 @@ RULES: dict[str, Rule] = {
         _fixed(**{"class": CLASS}),
         whole=True,
         single=("min_h", "max_h"),
+        sums=("mean_h", "sd_h"),
         cells=("state",),
         row=("class", "all"),
         measure="long_runs",
@@ -78,11 +82,13 @@ RULES: dict[str, Rule] = {
     "walltime-cdf": Rule(_fixed(**{"class": CLASS}, run_h=STEP), whole=True, step="run_h"),
     "size-vs-walltime": Rule(),
     "arrivals-by-hour": Rule(
-        _fixed(hour="hour(submitted_local)"), single=("most",), amounts=("mean", "sd")
+        _fixed(hour="hour(submitted_local)"),
+        single=("most", "num_days"),
+        amounts=("mean", "sd"),
     ),
     "arrivals-by-weekday": Rule(
         _fixed(weekday="weekday(CAST(submitted_local AS DATE))"),
-        single=("most",),
+        single=("most", "num_days"),
         amounts=("mean", "sd"),
     ),
     "waits": Rule(
@@ -100,6 +106,7 @@ RULES: dict[str, Rule] = {
     "think-time": Rule(source=REPEATED),
     "arrivals-by-week": Rule(
         _fixed(weekday="weekday(CAST(submitted_local AS DATE))", hour="hour(submitted_local)"),
+        single=("num_days",),
         amounts=("mean",),
     ),
     "walltime-by-application": Rule(_fixed(application="application", run_h=STEP), step="run_h"),

@@ -175,7 +175,7 @@ def numbered(column: Any) -> tuple[list[Any], Ints]:
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     values = encoded.dictionary.to_pylist()
-    order = sorted(range(len(values)), key=lambda i: (values[i] is None, values[i] or 0))
+    order = sorted(range(len(values)), key=lambda i: (values[i] is None, values[i]))
     places = np.empty(len(values), dtype=np.int64)
     places[order] = np.arange(len(values))
     indices = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)

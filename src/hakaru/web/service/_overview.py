@@ -192,7 +192,7 @@ def _warnings(load: Result | None, unit: str) -> list[str]:
 
 def _before(readers: Readers, filters: Filters, view: View, zone: str) -> Filters | None:
     """The period of the same length before the chosen one; None where that one has no beginning."""
-    bounds = _bounds_before(readers, view.selection, zone)
+    bounds = _bounds_before(readers, view, zone)
     if bounds is None:
         return None
     return filters.model_copy(update={"since": bounds[0], "until": bounds[1]})
@@ -207,25 +207,27 @@ def _seen_before(readers: Readers, filters: Filters, view: View) -> View | None:
     return None if found.is_partial or view.is_partial else found
 
 
-def _bounds_before(readers: Readers, selection: Selection, zone: str) -> tuple[str, str] | None:
+def _bounds_before(readers: Readers, view: View, zone: str) -> tuple[str, str] | None:
     """Whole months before whole months, days before days, and seconds before anything else.
 
     None where the log does not reach back so far: part of a period cannot be compared with a whole.
     """
-    if selection.since is None:
+    if view.selection.since is None:
         return None
-    since = parse_moment(selection.since, zone).astimezone(ZoneInfo(zone))
-    until = _end(readers, selection, zone)
+    since = parse_moment(view.selection.since, zone).astimezone(ZoneInfo(zone))
+    until = _end(readers, view, zone)
     if until is None or until <= since:
         return None
-    log_begins = readers.rows(FIRST, Selection(clusters=selection.clusters))[0]["first"]
-    if log_begins is None or since - (until - since) < log_begins - timedelta(days=1):
-        return None
     midnight = all(m.hour == m.minute == m.second == m.microsecond == 0 for m in (since, until))
+    first = since - (until - since)
+    if midnight:
+        first = parse_moment(str(_day_before(since.date(), until.date())), zone)
+    log_begins = _log_begins(readers, view, zone)
+    if log_begins is None or first < log_begins - timedelta(days=1):
+        return None
     if not midnight:
-        return (since - (until - since)).isoformat(), since.isoformat()
-    first, last = since.date(), until.date()
-    return str(_day_before(first, last)), str(first - timedelta(days=1))
+        return first.isoformat(), since.isoformat()
+    return str(_day_before(since.date(), until.date())), str(since.date() - timedelta(days=1))
 
 
 def _day_before(first: date, last: date) -> date:
@@ -236,15 +238,30 @@ def _day_before(first: date, last: date) -> date:
     return first - (last - first)
 
 
-def _end(readers: Readers, selection: Selection, zone: str) -> datetime | None:
-    """Where the period ends; an open one ends with the day of the last submission."""
-    if selection.until is not None:
-        return end_of(selection.until, zone).astimezone(ZoneInfo(zone))
-    (row,) = readers.rows("SELECT max(submitted_at) AS last FROM jobs", selection)
+def _log_begins(readers: Readers, view: View, zone: str) -> datetime | None:
+    """The first submission, which is one person's; for a user, the month after it."""
+    (row,) = readers.rows(FIRST, Selection(clusters=view.selection.clusters))
+    if row["first"] is None or view.viewer.sees_all:
+        return row["first"]  # type: ignore[no-any-return]
+    return _month_after(row["first"], zone)
+
+
+def _end(readers: Readers, view: View, zone: str) -> datetime | None:
+    """Where the period ends; an open one with the day of the last submission, of others with its month."""
+    if view.selection.until is not None:
+        return end_of(view.selection.until, zone).astimezone(ZoneInfo(zone))
+    (row,) = readers.rows("SELECT max(submitted_at) AS last FROM jobs", view.selection)
     if row["last"] is None:
         return None
+    if not view.own:
+        return _month_after(row["last"], zone)
     day = row["last"].astimezone(ZoneInfo(zone)).date() + timedelta(days=1)
     return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone))
+
+
+def _month_after(moment: datetime, zone: str) -> datetime:
+    day = moment.astimezone(ZoneInfo(zone)).date()
+    return datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=ZoneInfo(zone))
 
 
 def _change(now: Measures, before: Measures | None) -> dict[str, float | None]:
