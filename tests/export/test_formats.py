@@ -178,6 +178,14 @@ def test_swf_lines(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
     assert queues == {"big queue", "normal", "7", None}
 
 
+def test_swf_names_the_largest_size_of_a_machine_that_grew(tmp_path: Path) -> None:
+    """Two nodes of four GPUs, three from March on."""
+    lake = small_lake(tmp_path / "lake")
+    export(lake, tmp_path / "out", "swf")
+    header = lines_of(tmp_path / "out" / "c.swf.gz")
+    assert "; MaxNodes: 3" in header and "; MaxProcs: 12" in header
+
+
 def test_parquet_holds_the_settings_that_hakaru_toml_changed(tmp_path: Path) -> None:
     lake = small_lake(tmp_path / "lake")
     (lake.workspace / "hakaru.toml").write_text("[clusters.c]\nnodes = 9\n")

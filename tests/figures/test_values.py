@@ -47,6 +47,16 @@ def test_the_groups_that_count_most_are_drawn() -> None:
     assert by_hours.notes[-1] == "drawn: the 8 largest of 10 groups of user"
 
 
+def test_one_group_that_is_not_drawn_is_told() -> None:
+    def drawn(num: int) -> str:
+        table = {"user": [f"u{n}" for n in range(num)], "state": ["completed"] * num}
+        table |= {"num_jobs": list(range(1, num + 1)), "share": [1.0] * num}
+        return draw(result("states", table, by="user")).notes[-1]
+
+    assert drawn(9) == "drawn: the 8 largest of 9 groups of user"
+    assert drawn(8) == "c: 100 of 100 jobs"
+
+
 def test_a_group_s_size_is_all_its_rows() -> None:
     """u9 has 9 rows of 2 jobs, the others one row of 10: u9 is the largest."""
     names = [f"u{n}" for n in range(9)] + ["u9"] * 9

@@ -162,6 +162,21 @@ def test_a_machine_without_gpus_has_processors() -> None:
     assert language("ja", "cpu").column("pe_hours") == "プロセッサ 時間"
 
 
+@pytest.mark.parametrize(
+    ("code", "of_hours"),
+    [
+        ("en", "{share_hours} of the {one}-hours"),
+        ("ja", "{one} 時間の {share_hours}"),
+        ("ko", "{one} 시간의 {share_hours}"),
+    ],
+)
+def test_a_share_of_hours_is_called_one_in_every_sentence(code: str, of_hours: str) -> None:
+    findings = language(code).texts["finding"]
+    told = [text for text in findings.values() if "{share_hours}" in text]
+    assert len(told) >= 6
+    assert [text for text in told if of_hours not in text] == []
+
+
 def test_an_unknown_language_is_told() -> None:
     with pytest.raises(HakaruError, match="there is no language 'fr'; known: en, ja, ko"):
         language("fr")

@@ -96,13 +96,14 @@ def test_jobs_by_their_headings(client: httpx.Client) -> None:
 
 
 def test_a_heading_sorts_and_sorts_the_other_way(client: httpx.Client) -> None:
-    def order(path: str) -> list[str]:
-        (link,) = re.findall(r'<th[^>]*><a href="([^"]*sort=run_s[^"]*)"', get(client, path))
+    def order(path: str, by: str) -> list[str]:
+        (link,) = re.findall(rf'<th[^>]*><a href="([^"]*sort={by}[^"]*)"', get(client, path))
         return parse_qs(urlsplit(unescape(link)).query)["order"]
 
-    assert order("/jobs?page=1") == ["desc"]
-    assert order("/jobs?sort=run_s&order=desc") == ["asc"]
-    assert order("/jobs?sort=run_s&order=asc") == ["desc"]
+    for page, by in (("/jobs", "run_s"), ("/people", "median_wait_s")):
+        assert order(f"{page}?page=1", by) == ["desc"]
+        assert order(f"{page}?sort={by}&order=desc", by) == ["asc"]
+        assert order(f"{page}?sort={by}&order=asc", by) == ["desc"]
 
 
 def test_a_job_s_place_is_that_of_its_own_measure(client: httpx.Client) -> None:
