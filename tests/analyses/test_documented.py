@@ -112,11 +112,20 @@ def test_a_size_that_is_known_for_a_part_of_the_time(lake_of: Make) -> None:
     found = ask(lake, "load").rows
     assert [row["num_pes_installed"] for row in found] == [None, None, 4, 4]
     assert [row["utilisation"] for row in found] == [None, None, 0.25, 0.25]
-    assert {row["utilisation"] for row in ask(lake, "utilisation").rows} == {None}
+    for row in ask(lake, "utilisation").rows:
+        assert (row["utilisation"], row["installed_pe_hours"]) == (None, None)
     later = ask(lake, "utilisation", since="2018-01-01T00:30:00").rows
     assert [row["utilisation"] for row in later] == [0.25, 0.25]
     wide = ask(lake, "load", {"bins": 2}).rows
     assert wide[0]["utilisation"] is None, "a bin of which half is known"
+
+
+def test_a_quarter_of_unknown_size_leaves_the_whole_unknown(lake_of: Make) -> None:
+    """Two hours around the new year, four GPUs from midnight on: the new quarter alone is known."""
+    facts = '{"nodes": [{"since": "2018-01-01T00:00:00Z", "count": 1}], "gpus_per_node": 4}'
+    found = ask(lake_of([stay(1, -60, -60, 60)], facts=facts), "utilisation").rows
+    known = {row["quarter"]: (row["installed_pe_hours"], row["utilisation"]) for row in found}
+    assert known == {"all": (None, None), "2017Q4": (None, None), "2018Q1": (4.0, 0.25)}
 
 
 def test_a_size_changes_within_a_bin(lake_of: Make) -> None:

@@ -115,3 +115,18 @@ def test_the_published_log(aaic_lake: Lake, aaic_files: list[Path]) -> None:
         assert whole[name] == pytest.approx(np.percentile(wait_s, p))
     assert whole["share_within_1min"] == pytest.approx((wait_s <= 60).mean())
     assert ask(aaic_lake, "abandoned-waits").rows[1]["num_jobs"] == 0
+
+
+def test_percentiles_and_bounds_at_their_edges(lake_of: Callable[..., Lake]) -> None:
+    """21 waits of 0, 60, …, 1200 s: the 95th percentile is the 20th of them."""
+    lake = lake_of([job(i, wait_s=60.0 * i) for i in range(21)])
+    whole = next(row for row in ask(lake, "waits").rows if row["part"] == "submit to start")
+    assert (whole["median_s"], whole["p90_s"], whole["p95_s"]) == (600, 1080, 1140)
+    assert whole["p99_s"] == pytest.approx(1188)
+    assert whole["share_within_1min"] == pytest.approx(2 / 21), "0 s and 60 s itself"
+
+
+def test_an_hour_itself_is_within_an_hour(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(i, wait_s=wait) for i, wait in enumerate((10.0, 3600.0, 3601.0, 9000.0))])
+    whole = next(row for row in ask(lake, "waits").rows if row["part"] == "submit to start")
+    assert whole["share_within_1h"] == 0.5
