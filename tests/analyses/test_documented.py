@@ -133,3 +133,31 @@ def test_a_size_changes_within_a_bin(lake_of: Make) -> None:
     facts = '{"nodes": [{"count": 1}, {"since": "2018-01-01T00:30:00Z", "count": 2}], "gpus_per_node": 4}'
     (whole, _) = ask(lake_of([stay(1, 0, 0, 60, num_gpus=3)], facts=facts), "utilisation").rows
     assert (whole["installed_pe_hours"], whole["utilisation"]) == (6.0, 0.5)
+
+
+def test_a_least_run_time_counts_itself(lake_of: Make) -> None:
+    lake = lake_of([job(i, run_s=run_s) for i, run_s in enumerate((59.0, 60.0, 61.0))])
+    assert ask(lake, "parallelism").num_used == 2
+    assert ask(lake, "states", min_run_s=61).num_used == 1
+
+
+def test_quartiles_of_request_accuracy(lake_of: Make) -> None:
+    """Of 0.1, 0.2, 0.3, 0.4 and 0.9 of their request: the second, third and fourth, exactly."""
+    runs = (1000.0, 2000.0, 3000.0, 4000.0, 9000.0)
+    lake = lake_of([job(i, run_s=run_s, requested_s=1e4) for i, run_s in enumerate(runs)])
+    (row,) = ask(lake, "request-accuracy").rows
+    assert [row[name] for name in ("p25", "median", "p75")] == pytest.approx([0.2, 0.3, 0.4])
+    assert (row["mean"], row["least"], row["most"]) == pytest.approx((0.38, 0.1, 0.9))
+
+
+def test_a_pause_of_nothing_and_one_of_the_limit_are_thought(lake_of: Make) -> None:
+    """Jobs end at 60, 120 and 660 minutes; the next come at once, after 8 h, and after 8 h and a minute."""
+    rows = [
+        stay(1, 0, 0, 60),
+        stay(2, 60, 60, 120),
+        stay(3, 600, 600, 660),
+        stay(4, 1141, 1141, 1200),
+    ]
+    (row,) = ask(lake_of(rows), "think-time").rows
+    assert (row["num_pairs"], row["num_within"]) == (3, 2)
+    assert row["share_longer"] == pytest.approx(1 / 3)

@@ -78,3 +78,9 @@ def test_the_reading_of_the_sign(cell: Cell, reading: str) -> None:
 
 
 # ---- the real logs
+
+
+def test_about_the_same_ends_at_one_in_twenty() -> None:
+    judge = times("many", "more", "fewer")
+    verdicts = [judge(Cell(value), Cell(100.0)) for value in (104.0, 96.0, 106.0, 94.0)]
+    assert verdicts == ["about the same"] * 2 + ["1.1 times as many", "0.94 times as many"]
