@@ -79,3 +79,14 @@ def test_a_long_list_of_names_is_cut_and_counted() -> None:
     assert hint("nobody", users, most=3) == "known: user000, user001, user002 and 197 more"
     assert "user018" in hint("user0188", users, most=3)
     assert hint("x", []) == "known: none"
+
+
+def test_a_list_of_just_as_many_names_is_not_cut() -> None:
+    assert hint("zzz", ["ann", "bob"], most=2) == "known: ann, bob"
+    names = [f"n{n}" for n in range(41)]
+    assert hint("zzz", names).endswith("n38, n39 and 1 more")
+
+
+def test_at_most_three_names_are_proposed() -> None:
+    names = ["queue1", "queue2", "queue3", "queue4"]
+    assert hint("queue", names).count("queue") == 3
