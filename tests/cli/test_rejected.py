@@ -14,7 +14,7 @@ from hakaru.lake import Lake
 from tests._cli import hakaru
 from tests.sources._log import line, write
 
-MISSING = "of the rows of c's log could not be read and are missing here"
+MISSING = "% of the rows of its log could not be read and are missing here"
 
 
 def log(path: Path, num_good: int, num_bad: int, start: int = 0) -> Path:
@@ -72,8 +72,8 @@ def test_a_file_counts_as_it_was_read_last(tmp_path: Path) -> None:
 def test_every_figure_and_table_of_the_cluster_says_it(tmp_path: Path) -> None:
     ingest(tmp_path, log(tmp_path / "a.csv", 44, 56))
     where = ("-w", tmp_path / "w")
-    assert f"  56.0% {MISSING}" in hakaru("show", "walltime", *where).output
-    assert f"  56.0% {MISSING}" in hakaru("show", "walltime", *where, "--format", "csv").stderr
+    assert f"  c: 56.0 {MISSING}" in hakaru("show", "walltime", *where).output
+    assert f"  c: 56.0 {MISSING}" in hakaru("show", "walltime", *where, "--format", "csv").stderr
     assert json.loads(hakaru("show", "walltime", *where, "--format", "json").stdout)["missing"] == {
         "c": 0.56
     }
@@ -84,18 +84,31 @@ def test_every_figure_and_table_of_the_cluster_says_it(tmp_path: Path) -> None:
             assert any(note.startswith("c: 56.0 % of the rows") for note in notes), analysis.id
 
 
+def test_comparisons_and_exports_say_it(tmp_path: Path) -> None:
+    ingest(tmp_path, log(tmp_path / "a.csv", 44, 56))
+    where = ("-w", tmp_path / "w")
+    assert f"c: 56.0 {MISSING}" in " ".join(hakaru("compare", "c", *where).output.split())
+    told = json.loads(hakaru("compare", "c", *where, "--format", "json").stdout)
+    assert [each["missing"] for each in told["clusters"]] == [0.56]
+    done = hakaru("export", *where, "--format", "parquet", "-o", tmp_path / "c.parquet")
+    assert f"  c: 56.0 {MISSING}" in done.output
+    assert json.loads((tmp_path / "c.manifest.json").read_text())["missing"] == 0.56
+    replay = hakaru("simulate", *where, "--nodes", "4x8").output
+    assert "left out 56: rejected when the log was read: termcode" in replay
+
+
 def test_nothing_is_said_below_the_limit(tmp_path: Path) -> None:
     ingest(tmp_path, log(tmp_path / "a.csv", 99, 1))
     assert MISSING not in hakaru("show", "walltime", "-w", tmp_path / "w").output
     (tmp_path / "w" / "hakaru.toml").write_text("ingest.max_rejected = 0")
-    assert f"1.0% {MISSING}" in hakaru("show", "walltime", "-w", tmp_path / "w").output
+    assert f"  c: 1.0 {MISSING}" in hakaru("show", "walltime", "-w", tmp_path / "w").output
 
 
 def test_from_says_it_too(tmp_path: Path) -> None:
     told = hakaru("show", "walltime", "--from", f"c={log(tmp_path / 'a.csv', 44, 56)}")
     assert told.exit_code == 0
     assert told.stderr.startswith("warning: 56.0% of the rows are missing: 56 of 100")
-    assert f"  56.0% {MISSING}" in told.stdout
+    assert f"  c: 56.0 {MISSING}" in told.stdout
 
 
 def test_the_commonest_reason_comes_first(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
 from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
-from hakaru.analyses._remarks import over_remarks, remarks, unit_remarks
+from hakaru.analyses._remarks import missing_remarks, over_remarks, remarks, unit_remarks
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._run import Session, open_session
 from hakaru.analyses._select import (
@@ -42,6 +42,7 @@ __all__ = [
     "class_name",
     "counted",
     "load_all",
+    "missing_remarks",
     "open_session",
     "over_remarks",
     "passing",

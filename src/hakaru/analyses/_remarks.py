@@ -3,7 +3,7 @@ that the log exceeds, and what the log does not say (`_caveats.py`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,14 @@ def remarks(result: Result, words: Language) -> list[str]:
         return left
     return left + [
         line for name, rows in _of_clusters(result) for line in _of_one(result, name, rows, words)
+    ]
+
+
+def missing_remarks(missing: Mapping[str, float], words: Language) -> list[str]:
+    """Which share of a cluster's log could not be read: whatever stands beside it lacks those rows."""
+    return [
+        words.say("remark", "missing", cluster=name, share=words.share(share))
+        for name, share in missing.items()
     ]
 
 

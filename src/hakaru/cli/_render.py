@@ -54,6 +54,9 @@ def _text(result: Result, format: str, more: Sequence[str]) -> str:
 
 def notes(result: Result) -> list[str]:
     """How many jobs the figures rest on, and which were left out."""
+    from hakaru.analyses import missing_remarks
+    from hakaru.texts import language
+
     names = ", ".join(result.selection.clusters)
     synthetic = " (SYNTHETIC data)" if result.synthetic else ""
     lines = [f"{names}{synthetic}: {result.num_used:,} of {result.num_selected:,} jobs"]
@@ -63,10 +66,7 @@ def notes(result: Result) -> list[str]:
             lines = [f"no job of {names}{synthetic} is selected"]
     elif result.table.num_rows == 0:
         lines.append("  the table is empty: these jobs lack the data it needs")
-    for name, share in result.missing.items():
-        lines.append(
-            f"  {share:.1%} of the rows of {name}'s log could not be read and are missing here"
-        )
+    lines += [f"  {line}" for line in missing_remarks(result.missing, language("en"))]
     for entry in result.left_out:
         if entry.num_jobs:
             lines.append(f"  left out {entry.num_jobs:,}: only jobs {entry.rule}")

@@ -140,6 +140,7 @@ def _site(session: Any, cluster: str) -> Site:
         unit=session.unit(cluster),
         settings=session.settings.cluster(cluster),
         synthetic=cluster in session.synthetic,
+        missing=session.missing.get(cluster),
     )
 
 
@@ -165,6 +166,9 @@ def _disguise(
 
 
 def _print_done(done: Export, disguise: Disguise | None) -> None:
+    from hakaru.analyses import missing_remarks
+    from hakaru.texts import language
+
     told = done.manifest
     files = str(done.files[0]) if len(done.files) == 1 else f"{len(done.files)} files"
     where = "" if len(done.files) == 1 else f" in {done.manifest_path.parent}"
@@ -173,6 +177,9 @@ def _print_done(done: Export, disguise: Disguise | None) -> None:
         f"{told['clusters'][0]}{synthetic}: wrote {told['num_jobs_written']:,} of "
         f"{told['num_jobs_selected']:,} jobs as {told['format']} to {files}{where}"
     )
+    if told["missing"]:
+        missing = {told["clusters"][0]: told["missing"]}
+        click.echo(f"  {missing_remarks(missing, language('en'))[0]}")
     for reason, count in told["left_out"].items():
         click.echo(f"  left out {count:,}: {reason}")
     for what, count in told["changed"].items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -58,6 +58,7 @@ class Comparison:
     lines: list[Line]
     published: list[str] | None  # the chosen clusters; null for all that have a metric, shortly
     left_out: list[str] = field(default_factory=list)
+    missing: Mapping[str, float] = field(default_factory=dict)  # shares of rows not read, a cluster
 
     def cell(self, metric: str, cluster: str) -> Cell | None:
         """The value of a metric, or null where the metric was not asked for."""
@@ -96,6 +97,7 @@ def compare(
         lines=lines,
         published=published,
         left_out=runs.left_out(),
+        missing={name: session.missing[name] for name in clusters if name in session.missing},
     )
 
 

@@ -31,6 +31,7 @@ def to_document(comparison: Comparison) -> dict[str, Any]:
                 "name": name,
                 "unit": comparison.units[name],
                 "synthetic": name in comparison.synthetic,
+                "missing": comparison.missing.get(name),
             }
             for name in comparison.clusters
         ],

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hakaru.analyses import missing_remarks
 from hakaru.comparison._citations import Notes
 from hakaru.comparison._contrast import contrasts, shown, shown_published
+from hakaru.texts import language
 
 if TYPE_CHECKING:
     from hakaru.comparison._compare import Comparison, Line
@@ -46,11 +48,9 @@ def sentences(comparison: Comparison, notes: Notes) -> Iterator[str]:
 
 
 def jobs_counted(comparison: Comparison) -> list[str]:
-    return (
-        ["Jobs counted:", *(f"  {line}" for line in comparison.left_out)]
-        if comparison.left_out
-        else []
-    )
+    """The rows that could not be read, and the jobs that the rules left out."""
+    lines = [*missing_remarks(comparison.missing, language("en")), *comparison.left_out]
+    return ["Jobs counted:", *(f"  {line}" for line in lines)] if lines else []
 
 
 def _cell(notes: Notes, cluster: str, cell: Cell, unit: str) -> str:

@@ -29,6 +29,7 @@ class Site:
     unit: str
     settings: Cluster
     synthetic: bool = False
+    missing: float | None = None  # the share of the log's rows that could not be read, where large
 
     @property
     def pes(self) -> str:

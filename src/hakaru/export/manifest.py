@@ -44,6 +44,7 @@ def describe(
         # whether a reader of the files alone can see that their jobs were generated
         "synthetic_in_files": site.synthetic and outcome.holds_synthetic,
         "filters": "not told, as they may name someone" if disguise and filters else dict(filters),
+        "missing": site.missing,
         "num_jobs_selected": known["cluster"],
         "num_jobs_written": outcome.num_jobs,
         "left_out": outcome.left_out,

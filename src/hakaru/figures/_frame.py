@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hakaru.analyses import missing_remarks
 from hakaru.figures import _labels as labels
 from hakaru.figures import _where as where
 from hakaru.figures.theme import Theme
@@ -115,8 +116,7 @@ def notes_of(frame: Frame) -> list[str]:
     """How many jobs the figure rests on, who was left out and why, and which groups are not drawn."""
     result = frame.result
     lines = [frame.say("synthetic")] if result.synthetic else []
-    for name, share in result.missing.items():
-        lines.append(frame.say("missing", cluster=name, share=frame.words.share(share)))
+    lines += missing_remarks(result.missing, frame.words)
     lines.append(
         frame.say(
             "used",
