@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from hakaru.analyses import load_all
-from hakaru.sources.sacct import COMMAND
+from hakaru.sources._slurm import COMMAND
 
 ROOT = Path(__file__).parents[1]
 

@@ -236,6 +236,11 @@ def check_cluster_name(name: str) -> str:
     return name
 
 
+def toml_table(name: str) -> str:
+    """The table of hakaru.toml that sets something of a cluster."""
+    return f"[clusters.{name}]" if re.fullmatch(r"[\w-]+", name) else f'[clusters."{name}"]'
+
+
 def _ingest(check: _Checker, raw: Mapping[str, Any]) -> Ingest:
     check.known(raw, tuple(Ingest.__dataclass_fields__), "ingest.")
     share = check.value(raw, "max_rejected", "ingest", _values.share)

@@ -46,7 +46,8 @@ def log() -> list[dict[str, Any]]:
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     made = put_jobs(Lake.create(tmp_path_factory.mktemp("logged")), log(), FACTS)
     at = {"started_at": utc("2018-05-01T00:00:00"), "ended_at": utc("2018-05-01T10:30:00")}
-    counts = {"num_read": 1100, "num_new": 90, "num_repeated": 7, "num_rejected": 3}
+    counts = {"num_read": 1100, "num_new": 90, "num_repeated": 7}
+    counts |= {"num_conflicts": 5, "num_rejected": 3}
     ingest = {"cluster": "c", "source": "sacct", "synthetic": False} | at | counts
     put(made, INGESTS.name, [ingest | {"ingest_id": "i", "inputs": ["/in/b.csv", "/in/a.csv"]}])
     seen = [
@@ -127,10 +128,10 @@ def test_rejects_with_the_first_place_of_each_reason(seen: dict[str, Any]) -> No
 
 def test_ingests_in_their_columns(seen: dict[str, Any]) -> None:
     rows = seen["quality"]["ingests"]
-    assert ["2018-05-01 10:30", "sacct", "b.csv, a.csv", "1,100", "90", "7", "3"] in rows
+    assert ["2018-05-01 10:30", "sacct", "b.csv, a.csv", "1,100", "90", "7", "5", "3"] in rows
     assert {row[1] for row in rows} == {"sacct", "test"}
     (other,) = [row for row in rows if row[1] == "test"]
-    assert other[3:] == ["–"] * 4, "what an ingest did not count is unknown, not 0"
+    assert other[3:] == ["–"] * 5, "what an ingest did not count is unknown, not 0"
 
 
 def test_the_last_twelve_ingests(lake_of: Callable[..., Lake]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hakaru.schema import ENDED
+from hakaru.settings import toml_table
 
 if TYPE_CHECKING:
     from hakaru.analyses._result import Result
@@ -91,8 +91,3 @@ def caveat_remarks(result: Result, words: Language) -> list[str]:
         values = {"num_jobs": words.number(found.num_jobs), "state": found.state or ""}
         lines.append(words.say("remark", key, cluster=name, **values))
     return lines
-
-
-def toml_table(name: str) -> str:
-    """The table of hakaru.toml that sets something of a cluster."""
-    return f"[clusters.{name}]" if re.fullmatch(r"[\w-]+", name) else f'[clusters."{name}"]'

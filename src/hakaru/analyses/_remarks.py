@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hakaru.analyses._caveats import caveat_remarks, toml_table
+from hakaru.analyses._caveats import caveat_remarks
 from hakaru.analyses._unit import other_unit
+from hakaru.settings import toml_table
 
 if TYPE_CHECKING:
     from hakaru.analyses._result import Result

@@ -238,7 +238,7 @@ def _ingest(words: Language, row: dict[str, Any]) -> Sequence[str]:
         words.say("report", "num_files", count=len(files)) if len(files) > 3 else ", ".join(files)
     )
     when = f"{row['ended_at']:%Y-%m-%d %H:%M}" if row["ended_at"] else "–"
-    counts = [row[name] for name in ("num_read", "num_new", "num_repeated", "num_rejected")]
+    counts = [row[f"num_{name}"] for name in ("read", "new", "repeated", "conflicts", "rejected")]
     return [when, row["source"], listed, *("–" if n is None else words.number(n) for n in counts)]
 
 

@@ -9,7 +9,7 @@ from hakaru.engine.where import parse_moment
 from hakaru.errors import FilterError, SettingsError, SourceError
 from hakaru.lake import Lake
 from hakaru.schema import OPTION
-from hakaru.settings import FILE_NAME, check_zone, load, parse
+from hakaru.settings import FILE_NAME, check_zone, load, parse, toml_table
 from hakaru.sources._base import Source
 
 EVERYWHERE = ("zone", "site_zone")
@@ -63,5 +63,5 @@ def warnings_on_zone(
     return [
         f"the time zone of {cluster} is not known: hours, weekdays and days are shown in UTC. Set it "
         f"with --zone Asia/Tokyo or, without reading the log again, in {file}:\n"
-        f'      [clusters."{cluster}"]\n      zone = "Asia/Tokyo"'
+        f'      {toml_table(cluster)}\n      zone = "Asia/Tokyo"'
     ]

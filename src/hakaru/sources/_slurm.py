@@ -12,6 +12,13 @@ from zoneinfo import ZoneInfo
 
 from hakaru.engine.dialect import quote
 
+# what to run on a site of Slurm; README.md and docs/slurm.md have it too
+COMMAND = (
+    "SLURM_BITSTR_LEN=0 SLURM_TIME_FORMAT=%s sacct -a -D -P --noconvert --delimiter=$'\\x1f' "
+    "-S 2024-01-01 -o JobID,JobIDRaw,User,Account,Partition,QOS,State,ExitCode,NNodes,AllocTRES,"
+    "ReqTRES,NCPUS,ReqMem,TimelimitRaw,Submit,Eligible,Start,End,ElapsedRaw,NodeList,JobName"
+)
+
 STATES: dict[str, str] = {
     "PENDING": "pending",
     "REQUEUE_HOLD": "pending",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +51,8 @@ CHECKS: tuple[tuple[str, str], ...] = (
     ("num_gpus < 0 OR num_nodes < 0 OR num_cpus < 0", "'a negative number of resources'"),
     ("requested_s <= 0", "'the requested walltime is not above 0'"),
 )
+# durations that a source does not give, between two times that it does
+DERIVED = {"wait_s": ("submitted_at", "started_at"), "run_s": ("started_at", "ended_at")}
 PLACE = {
     "file": "_file",
     "line": "_line",
@@ -238,7 +240,6 @@ def _stage(
     if batch.stopped.is_set():
         raise SourceError(f"{batch.shown(path)}: stopped")
     given = {row[0] for row in con.execute(f"DESCRIBE {records.sql}").fetchall()}
-    columns = ", ".join(_column(name, given, batch.cluster) for name in JOBS.names)
     names = ", ".join(f'"{name}"' for name in JOBS.names)
     file, kind = quote(batch.name(path)), quote(source.id)
     place = ", ".join(
@@ -248,27 +249,34 @@ def _stage(
     folded = "_folded" if "_folded" in given else "NULL AS _folded"
     con.execute(
         f"""
-        INSERT INTO staged_all SELECT {names}, {place}, _folded FROM (
-            SELECT * REPLACE (coalesce(_reason, {first_reason(CHECKS)}) AS _reason)
-            FROM (SELECT _line, _text, _reason, {folded}, {columns} FROM ({records.sql}))
-        )
+        INSERT INTO staged_all SELECT {names}, {place}, _folded
+        FROM ({staged(records.sql, given, batch.cluster, folded)})
         """
     )
     if batch.strict:
         _refuse_first(con, file, batch.shown(path))
 
 
-def _column(name: str, given: set[str], cluster: str) -> str:
+def staged(records: str, given: Collection[str], cluster: str, *more: str) -> str:
+    """A query for the records with all canonical columns, each with the reason that no source may let by."""
+    columns = ", ".join(_column(name, given, cluster) for name in JOBS.names)
+    others = "".join(f", {each}" for each in more)
+    return f"""
+        SELECT * REPLACE (coalesce(_reason, {first_reason(CHECKS)}) AS _reason)
+        FROM (SELECT _line, _text, _reason{others}, {columns} FROM ({records}))
+    """
+
+
+def _column(name: str, given: Collection[str], cluster: str) -> str:
     """A canonical column from what the source gives, or derived, or null."""
     kind = DUCKDB_TYPES[JOBS.column(name).type]
     if name == "cluster":
         return f"{quote(cluster)} AS cluster"
     if name in given:
         return f'CAST("{name}" AS {kind}) AS "{name}"'
-    if name == "wait_s" and {"started_at", "submitted_at"} <= given:
-        return "epoch(started_at) - epoch(submitted_at) AS wait_s"
-    if name == "run_s" and {"started_at", "ended_at"} <= given:
-        return "epoch(ended_at) - epoch(started_at) AS run_s"
+    if name in DERIVED and {*DERIVED[name]} <= {*given}:
+        earlier, later = DERIVED[name]
+        return f"epoch({later}) - epoch({earlier}) AS {name}"
     return f'CAST(NULL AS {kind}) AS "{name}"'
 
 

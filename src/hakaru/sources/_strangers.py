@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hakaru.errors import SourceError
 from hakaru.sources._packing import HEAD_BYTES, open_bytes
+from hakaru.sources._slurm import COMMAND
 
 Recogniser = Callable[[bytes], bool]
 
@@ -19,10 +20,7 @@ GUESS = "  hakaru ingest jobs.csv --format table --guess > mapping.toml\n"
 GUESS += "  hakaru ingest jobs.csv --format table --mapping mapping.toml --cluster NAME"
 SACCT = (
     "Write the jobs as text, which every version of Slurm can:\n"
-    "  SLURM_TIME_FORMAT=%s sacct -a -D -P --noconvert --delimiter=$'\\x1f' -S 2024-01-01 -o JobID,"
-    "JobIDRaw,User,Account,Partition,State,ExitCode,NNodes,AllocTRES,ReqTRES,NCPUS,TimelimitRaw,Submit,"
-    "Eligible,Start,End,ElapsedRaw,NodeList,JobName > jobs.txt\n"
-    "  hakaru ingest jobs.txt --cluster NAME"
+    f"  {COMMAND} > jobs.txt\n  hakaru ingest jobs.txt --cluster NAME --zone Asia/Tokyo"
 )
 TELEMETRY = (
     "It holds measurements of GPUs and no jobs; read the scheduler's log instead. For Slurm:\n"

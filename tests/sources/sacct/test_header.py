@@ -9,8 +9,9 @@ import pytest
 from hakaru.errors import SourceError
 from hakaru.lake import Lake
 from hakaru.sources._base import detect
+from hakaru.sources._slurm import COMMAND
 from hakaru.sources.ingest import ingest
-from hakaru.sources.sacct import COMMAND, Sacct
+from hakaru.sources.sacct import Sacct
 from tests.sources.sacct._text import FIELDS, line, one, read, read_lines
 
 

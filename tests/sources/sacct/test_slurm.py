@@ -17,8 +17,8 @@ from hakaru.engine.duckdb import connect
 from hakaru.lake import Lake
 from hakaru.schema import JOBS
 from hakaru.settings import Engine
+from hakaru.sources._slurm import COMMAND
 from hakaru.sources.ingest import Summary, ingest
-from hakaru.sources.sacct import COMMAND
 from tests._slurm import Slurm, running_slurm
 
 PARTITIONS = ("normal", "short", "middle", "long")

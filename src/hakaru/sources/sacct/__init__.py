@@ -15,6 +15,7 @@ from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
+from hakaru.sources._slurm import COMMAND
 from hakaru.sources.sacct._header import FIELDS, Layout, parse, without_header
 from hakaru.sources.sacct._lines import LONGEST_NAME
 from hakaru.sources.sacct._records import cell, records
@@ -30,11 +31,6 @@ from hakaru.sources.sacct._times import (
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-COMMAND = (
-    "SLURM_BITSTR_LEN=0 SLURM_TIME_FORMAT=%s sacct -a -D -P --noconvert --delimiter=$'\\x1f' "
-    "-S 2024-01-01 -o JobID,JobIDRaw,User,Account,Partition,QOS,State,ExitCode,NNodes,AllocTRES,"
-    "ReqTRES,NCPUS,ReqMem,TimelimitRaw,Submit,Eligible,Start,End,ElapsedRaw,NodeList,JobName"
-)
 REQUIRED = (("JobID", "JobIDRaw"), ("State",), ("Submit",))
 # column of the query below, and the fields it may come from, the first that the header has
 TEXTS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -8,12 +8,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hakaru.engine.dialect import DUCKDB_TYPES
 from hakaru.engine.duckdb import one_row
 from hakaru.errors import SettingsError
 from hakaru.schema import JOBS
-from hakaru.sources._base import first_reason
-from hakaru.sources._stage import CHECKS
+from hakaru.sources._stage import DERIVED, staged
 from hakaru.sources.table._mapping import TableMapping, parse
 from hakaru.sources.table._tabular import Tabular
 
@@ -22,10 +20,6 @@ if TYPE_CHECKING:
 
 NUM_EXAMPLES = 3
 MAX_WIDTH = 40
-DERIVED = {
-    "wait_s": ("started_at", "submitted_at"),
-    "run_s": ("ended_at", "started_at"),
-}
 
 
 def preview(
@@ -49,21 +43,8 @@ def _query(con: DuckDBPyConnection, path: Path, table: Tabular, mapping: TableMa
     from hakaru.sources.table import query
 
     records = query(path, table, mapping, mapping.zone)
-    given = {row[0] for row in con.execute(f"DESCRIBE {records}").fetchall()}
-    columns = ", ".join(f'{_value(name, given)} AS "{name}"' for name in JOBS.names)
-    staged = f"SELECT _line, _reason, {columns} FROM ({records})"
-    return (
-        f"SELECT * REPLACE (coalesce(_reason, {first_reason(CHECKS)}) AS _reason) FROM ({staged})"
-    )
-
-
-def _value(name: str, given: set[str]) -> str:
-    if name in given:
-        return f'"{name}"'
-    if name in DERIVED and set(DERIVED[name]) <= given:
-        later, earlier = DERIVED[name]
-        return f"epoch({later}) - epoch({earlier})"
-    return f"CAST(NULL AS {DUCKDB_TYPES[JOBS.column(name).type]})"
+    given = [row[0] for row in con.execute(f"DESCRIBE {records}").fetchall()]
+    return staged(records, given, "")
 
 
 def _listed(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
