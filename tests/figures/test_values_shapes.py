@@ -55,6 +55,7 @@ def test_a_cell_s_colour_says_its_power_of_ten() -> None:
     hours = draw(result("request-vs-run", cells(), weight="gpu-hours")).option["visualMap"]
     assert [piece["label"] for piece in hours["pieces"]] == ["< 10", "10–100"]
     assert hours["text"][0] == "GPU-hours"
+    assert hours["dimension"] == 2, "the count, after the two axes"
 
 
 def test_the_area_of_a_group_s_mark_goes_with_its_count() -> None:
@@ -90,6 +91,15 @@ def test_each_mark_is_its_own_statistic() -> None:
     assert drawn["99 %"]["tooltip"]["formatter"] == "{a}: 9,000 s"
     assert option["yAxis"]["data"] == ["submit to start (1,234)"]
     assert option["xAxis"]["name"] == "Seconds"
+
+
+def test_each_row_s_marks_lie_on_its_own_line() -> None:
+    table = {"part": ["submit to start", "eligible to start"], "num_jobs": [9, 8]}
+    table |= {"mean_s": [500.0, 40.0], "median_s": [20.0, 3.0], "max_s": [900.0, 70.0]}
+    drawn = {s["name"]: s["data"] for s in draw(result("waits", table)).option["series"]}
+    assert [item["value"] for item in drawn["Mean"]] == [[500.0, 0], [40.0, 1]]
+    assert [item["value"] for item in drawn["Median"]] == [[20.0, 0], [3.0, 1]]
+    assert [span[-1] for span in drawn["Median to maximum"]] == [900.0, 70.0]
 
 
 def test_rows_beyond_the_first_twenty_four_are_told() -> None:
