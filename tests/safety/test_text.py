@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -252,3 +253,21 @@ def test_xml_has_no_place_for_control_characters() -> None:
     text = "a\x00\x08\x0b\x1b\x1f\ufffe\uffff\t\n\rz計🎌\x85"
     assert xml_text(text) == "a" + "\ufffd" * 7 + "\t\n\rz計🎌\x85"
     ET.fromstring(f"<a>{xml_text(text)}</a>")
+
+
+# ---- tracebacks
+
+
+def test_the_traceback_of_an_uncaught_error_is_plain() -> None:
+    """A fault of ours may quote a log's text; Python prints it when the command has ended."""
+    program = (
+        "import click\n"
+        "from hakaru.cli import main\n"
+        "def fail(): raise RuntimeError('job \\x1b]0;evil\\x07')\n"
+        "main.get_command = lambda ctx, name: click.Command('x', callback=fail)\n"
+        "main(['x'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "RuntimeError: job \\u001b]0;evil\\u0007" in done.stderr
+    assert "\x1b" not in done.stderr and "\x07" not in done.stderr

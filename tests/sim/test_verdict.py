@@ -295,3 +295,25 @@ def test_a_setting_that_brings_less_than_a_hundredth_of_the_gain_is_put_back():
     )
     got = Search.simplified(search, {"small": 1, "large": 1}, measured(500), None)  # type: ignore[arg-type]
     assert got == {"small": 0, "large": 1}
+
+
+def test_the_interval_of_a_verdict_is_the_one_that_is_shown_elsewhere():
+    """A wait of 1000 s cannot fall by more, whatever the resampled weeks say."""
+    told = verdict_of(evidence(interval=(-5000.0, -300.0)))
+    assert told.kind == "change"
+    assert "95 % interval of the change −16.7 min to −5 min from 12 weeks" in told.sentence
+
+
+def test_an_interval_too_wide_to_say_anything_is_none():
+    """From 1 % to 2 % of the machine, by +0.1 to +50 points: more than five times 2 %."""
+    before, after = (Measured(-share, {"utilisation": share}, {}, {}) for share in (0.01, 0.02))
+    found = evidence(
+        objective=Objective("utilisation"),
+        baseline=Found({}, before, before),
+        found=Found({}, after, after),
+        interval=(0.001, 0.5),
+        error=0.001,
+    )
+    told = verdict_of(found)
+    assert told.kind == "try"
+    assert "this change has no interval" in told.sentence

@@ -106,7 +106,7 @@ BY = ("queue", "size", "class", "month", "account", "user")
 @click.option(
     "--end-idle",
     metavar="HOURS",
-    help="End a job whose GPUs all did nothing for so many hours, as samples of them tell; "
+    help="End a job whose GPUs all did nothing for this many hours, as samples of them show; "
     "HOURS[,use=SHARE][,gap=MINUTES], e.g. 2,use=0.05.",
 )
 @click.option("--replay", is_flag=True, help="Hold the simulated waits against the recorded ones.")

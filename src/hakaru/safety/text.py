@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -95,6 +97,14 @@ def plain_output() -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = before
+
+
+def print_plain_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """For `sys.excepthook`: an error that nobody caught may quote what a log holds."""
+    with plain_output():
+        traceback.print_exception(kind, error, trace)
 
 
 def bare(stream: TextIO) -> TextIO:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
 from hakaru.engine.where import parse_moment
-from hakaru.errors import SourceError
 from hakaru.formats.metadata import FACTS
 from hakaru.settings import is_zone
-from hakaru.sources._base import RELATIVE, Records, first_reason, head, lines, source, table_advice
+from hakaru.sources._base import RELATIVE, Records, first_reason, head, lines, source
+from hakaru.sources._swf_layout import FIRST_DATE_S, refuse_other_layouts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -48,16 +48,13 @@ FIELDS: tuple[tuple[str, str], ...] = (
     ("preceding", "preceding job"),
     ("think", "think time"),
 )
-NUM_FIELDS = len(FIELDS)
+NUM_FIELDS, TITLES = len(FIELDS), [title for _, title in FIELDS]
 # names and no quantities: some logs have hashes of 64 bits or words there, which a float would blur
 IDS = ("uid", "gid")
 WHOLE = ("job", "procs", "asked_procs", "status", "queue")
 USED = (*WHOLE, "submit", "wait", "run", "asked", "asked_kb")
-SAMPLED_LINES = 1000
 # Far above any count or duration, far below what overflows a timestamp: some 300 years of seconds.
 LARGEST = 1e10
-# No log is of before 1973: what begins then counts from a day that nobody knows.
-FIRST_DATE_S = 1e8
 
 HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
 FACTS_NOTE = f"{FACTS} "
@@ -128,7 +125,7 @@ class Swf:
     ) -> Records:
         read = parse_header(head(path))
         header = _begun(read, options)
-        first_s = _refuse_other_layouts(con, path, header) or 0.0
+        first_s = refuse_other_layouts(con, path, _parsed(path), TITLES, header.start_s) or 0.0
         is_relative = header.start_s + first_s < FIRST_DATE_S
         facts = {key: value for key, value in header.facts().items() if key != RELATIVE}
         return Records(
@@ -323,91 +320,3 @@ def _reason() -> str:
             ("status > 5", "'status ' || CAST(status AS BIGINT) || ' is not -1 to 5'"),
         ]
     )
-
-
-def _refuse_other_layouts(con: DuckDBPyConnection, path: Path, header: Header) -> float | None:
-    """Look at the first lines as a whole: what makes one line odd makes all of them another format.
-
-    Gives the earliest submit time among them.
-    """
-    seen = con.execute(
-        f"""
-        SELECT {first_reason(_layout_checks(header))}, first_line, first_text, first_submit_s FROM (
-            SELECT count(*) AS num_lines, mode(num_cells) AS usual_cells,
-                   count_if(num_cells <> {NUM_FIELDS}) AS num_other,
-                   count_if(NOT coalesce(status IN (-1, 0, 1, 2, 3, 4, 5), false)) AS num_strange,
-                   count_if(status NOT IN (2, 3, 4)) AS num_whole,
-                   count(DISTINCT job) FILTER (status NOT IN (2, 3, 4)) AS num_ids,
-                   count_if((job - last_job) * (submit - last_submit) < 0) AS num_crossed,
-                   count_if(submit < last_submit) AS num_earlier, {_in_order("start")}, {_in_order("end")},
-                   count_if(submit - last_submit = 1) AS num_counting,
-                   count_if(job - last_job = 1) AS num_next,
-                   count_if(wait >= submit) AS num_late, max(submit) AS last_submit_s,
-                   min(submit) AS first_submit_s,
-                   min(_line) AS first_line, left(arg_min(_text, _line), 120) AS first_text
-            FROM (SELECT *, lag(job) OVER lines AS last_job, lag(submit) OVER lines AS last_submit,
-                         lag(start_s) OVER lines AS last_start_s, lag(end_s) OVER lines AS last_end_s
-                  FROM (SELECT *, CASE WHEN wait >= 0 THEN submit + wait END AS start_s,
-                               CASE WHEN wait >= 0 AND run >= 0 THEN submit + wait + run END AS end_s
-                        FROM (FROM ({_parsed(path)}) LIMIT {SAMPLED_LINES}))
-                  WINDOW lines AS (ORDER BY _line)))
-        """
-    ).fetchall()
-    ((problem, line, text, first_submit_s),) = seen
-    if problem:
-        raise SourceError(
-            f"{path}: not the Standard Workload Format: {problem}. Line {line} reads {text!r}.\n"
-            f"Its {NUM_FIELDS} columns are: {', '.join(title for _, title in FIELDS)}. "
-            f"{table_advice(path)}"
-        )
-    return first_submit_s  # type: ignore[no-any-return]
-
-
-def _in_order(moment: str) -> str:
-    """SQL over the sampled lines for `num_by_end`: those that end no earlier than the line before."""
-    return f"count_if({moment}_s + 1 >= last_{moment}_s) AS num_by_{moment}"
-
-
-def _layout_checks(header: Header) -> list[tuple[str, str]]:
-    """Conditions over the sampled lines, each with SQL for what was seen."""
-    checks = [
-        (
-            "num_other * 2 > num_lines",
-            f"'expected {NUM_FIELDS} columns, found ' || usual_cells || ' in most lines ('"
-            f" || num_other || ' of the first ' || num_lines || ' have other than {NUM_FIELDS})'",
-        ),
-        (
-            "num_strange * 2 > num_lines",
-            "'field 11 (status) is not one of -1 to 5 in ' || num_strange || ' of the first '"
-            " || num_lines || ' lines'",
-        ),
-        (
-            "num_whole >= 3 AND num_ids * 2 <= num_whole",
-            "'field 1 (job number) has only ' || num_ids || ' values in ' || num_whole || ' lines'",
-        ),
-        (
-            # a log may be sorted by start or end: then the submit times go up and down, and rightly
-            "num_crossed >= 2 AND num_crossed * 3 > num_lines AND (num_earlier * 20 <= num_lines "
-            "OR greatest(num_by_start, num_by_end) * 20 < (num_lines - 1) * 19)",
-            "'field 1 (job number) and field 2 (submit time) do not rise together: one rises while the"
-            " other falls in ' || num_crossed || ' of the first ' || num_lines || ' lines'",
-        ),
-        (
-            "num_lines >= 5 AND num_counting = num_lines - 1 AND num_next < num_lines - 1",
-            "'field 2 (submit time) counts the lines one by one and field 1 (job number) does not,"
-            " as if the two were exchanged'",
-        ),
-        (
-            "num_lines >= 10 AND num_late = num_lines AND last_submit_s >= 86400",
-            "'field 3 (wait time) is never below field 2 (submit time), as if it were a start time'",
-        ),
-    ]
-    if header.start_s > FIRST_DATE_S:
-        checks.append(
-            (
-                "first_submit_s > 3e8",
-                "'field 2 (submit time) begins at ' || first_submit_s || ' beside a UnixStartTime"
-                " or --start: it holds Unix times where seconds since then are expected'",
-            )
-        )
-    return checks

@@ -132,7 +132,7 @@ def _tell_problems(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
         problem = Problem(
-            title="Something broke here",
+            title="Internal error",
             status=500,
             detail="the app met an error of its own; its log tells more",
             fix="Ask again; if it stays, tell an operator when it happened.",

@@ -47,10 +47,10 @@ class Filters(BaseModel):
     account: Text | None = Field(default=None, description="Only this account's jobs.")
     application: Text | None = Field(default=None, description="Only this application.")
     min_gpus: int | None = Field(
-        default=None, ge=0, le=MAX_COUNT, description="At least so many GPUs (or processors)."
+        default=None, ge=0, le=MAX_COUNT, description="At least this many GPUs (or processors)."
     )
     max_gpus: int | None = Field(
-        default=None, ge=0, le=MAX_COUNT, description="At most so many GPUs (or processors)."
+        default=None, ge=0, le=MAX_COUNT, description="At most this many GPUs (or processors)."
     )
     state: tuple[State, ...] = Field(
         default=(), max_length=11, description="Only jobs in these states; `any` for all."

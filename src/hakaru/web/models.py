@@ -149,7 +149,7 @@ class Now(BaseModel):
     installed_pes: float | None = None
     seen_pes: int | None = Field(
         default=None,
-        description="Where the size is unknown: at least so many, seen in use on the nodes named in the log.",
+        description="Where the size is unknown: the least it can be, by the nodes named in the log.",
     )
     jobs_running: int | None = None
     jobs_waiting: int | None = None

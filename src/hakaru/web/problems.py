@@ -41,7 +41,7 @@ class Malformed(WebError):
 
 class Unknown(WebError):
     status = 404
-    title = "There is no such thing"
+    title = "Not found"
 
 
 class NotSignedIn(WebError):
@@ -51,7 +51,7 @@ class NotSignedIn(WebError):
 
 class Refused(WebError):
     status = 403
-    title = "Not for everybody's eyes"
+    title = "Access denied"
 
 
 class TooMany(WebError):

@@ -19,7 +19,6 @@ from hakaru.sim.advise.verdict import Evidence, Verdict, verdict_of
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.replay import TRUST, Known, Months, months_of
 from hakaru.sim.run import Options, simulate
-from hakaru.sim.whatif.intervals import bounds_of
 
 if TYPE_CHECKING:
     from hakaru.sim.machine import Machine
@@ -220,7 +219,7 @@ def _conclude(
         space=space,
         replayed=replayed,
         counted=counted,
-        change=bounds_of(change, *evidence.values),
+        change=evidence.bounds,
         num_weeks=held_out.weeks.count,
         errors=errors,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hakaru.sim.advise.losses import LEAST_JOBS
 from hakaru.sim.advise.words import change_text, losses_text, name_of, value_text
-from hakaru.sim.whatif.intervals import LEAST_WEEKS
+from hakaru.sim.whatif.intervals import LEAST_WEEKS, bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,11 @@ class Evidence:
     def values(self) -> tuple[float, float]:
         metric = self.objective.metric
         return self.baseline.held_out.chosen[metric], self.found.held_out.chosen[metric]
+
+    @property
+    def bounds(self) -> Interval:
+        """The interval as it is shown; none where it is too wide to say anything."""
+        return bounds_of(self.interval, *self.values)
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -132,7 +137,7 @@ def _doubts(evidence: Evidence) -> Iterator[str]:
     """Why a gain is to be tried on a part of the machine before all of it is changed."""
     if losses := evidence.found.held_out.losses:
         yield f"some with fewer than {LEAST_JOBS} jobs would lose: {losses_text(losses)}"
-    if evidence.interval is None:
+    if evidence.bounds is None:
         few = evidence.num_weeks < LEAST_WEEKS
         yield (
             f"{evidence.num_weeks} weeks are held out and an interval needs {LEAST_WEEKS}, so how much of "
@@ -157,8 +162,8 @@ def _gain(evidence: Evidence) -> str:
 
 def _sureness(evidence: Evidence) -> str:
     metric = evidence.objective.metric
-    assert evidence.interval is not None and evidence.error is not None
-    low, high = (value_text(metric, bound) for bound in evidence.interval)
+    assert evidence.bounds is not None and evidence.error is not None
+    low, high = (value_text(metric, bound) for bound in evidence.bounds)
     return (
         f" (95 % interval of the change {low} to {high} from {evidence.num_weeks} weeks; the replay's own "
         f"error is {value_text(metric, evidence.error)})"

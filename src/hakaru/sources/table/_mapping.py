@@ -22,14 +22,8 @@ from hakaru.schema import JOBS, STATES
 Kind = Literal["text", "state", "list", "count", "duration", "memory", "time"]
 
 DURATION_UNITS = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
+    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
+}  # fmt: skip
 MEMORY_UNITS = {  # in MiB; GB is 1000³ bytes and GiB 1024³
     "B": 2.0**-20,
     **{f"{letter}iB": 2.0 ** (10 * power - 20) for power, letter in enumerate("KMGT", 1)},
