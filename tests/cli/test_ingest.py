@@ -87,7 +87,7 @@ def test_two_logs_are_not_poured_into_one(log: Path, tmp_path: Path) -> None:
     other.write_text(log.read_text())
     result = hakaru("ingest", log, other, "-w", tmp_path / "w")
     assert result.exit_code == 1
-    assert "speak of mini and other" in result.output
+    assert "begin with mini and other" in result.output
     assert hakaru("ingest", log, other, "-w", tmp_path / "w", "--cluster", "c").exit_code == 0
 
 
@@ -98,3 +98,20 @@ def test_a_wrong_format_is_not_a_success(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "None of the 3 rows could be read as aaic" in result.output
     assert "holds no jobs" in hakaru("show", "states", "-w", tmp_path / "w").output
+
+
+def test_dates_of_the_summary_are_of_the_sites_zone_and_one_is_singular(tmp_path: Path) -> None:
+    log = tmp_path / "log.swf"
+    log.write_text("1 100 10 60 1 -1 -1 1 60 -1 1 7 1 -1 1 -1 -1 -1\n")
+    arguments = ("ingest", log, "-w", tmp_path / "w", "--zone", "Asia/Tokyo", "--start")
+    # midnight in Tokyo, the day before in UTC
+    told = hakaru(*arguments, "2014-03-01")
+    assert "submitted 2014-03-01 to 2014-03-01 (Asia/Tokyo), 1 user\n" in told.output
+
+
+def test_a_mapping_makes_a_table_without_format(tmp_path: Path) -> None:
+    log, mapping = tmp_path / "log.csv", tmp_path / "m.toml"
+    log.write_text("n,t0\n5,2018-01-01T00:00:00Z\n")
+    mapping.write_text('[columns]\njob_id = "n"\nsubmitted_at = "t0"\n')
+    told = hakaru("ingest", log, "--mapping", mapping, "-w", tmp_path / "w")
+    assert told.exit_code == 0 and "read 1 from 1 file (table)" in told.output

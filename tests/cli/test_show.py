@@ -152,10 +152,29 @@ def test_a_log_of_unknown_format_names_the_right_option(tmp_path: Path) -> None:
     odd = tmp_path / "odd.txt"
     odd.write_text("hello\n")
     output = hakaru("show", "states", "--from", odd).output
-    assert "Name it with --log-format" in output and "ingest" in output
+    assert "name it with --log-format" in output and "ingest" in output
 
 
 def test_a_log_from_standard_input(log: Path) -> None:
     command = [sys.executable, "-m", "hakaru", "show", "states", "--from", "piped=-"]
     done = subprocess.run(command, input=log.read_bytes(), capture_output=True, check=True)
     assert b"piped: 3 of 3 jobs" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "advice"),
+    [
+        ("--zone", "Asia/Tokio", "clusters.NAME.zone in its hakaru.toml"),
+        ("--start", "2014-03-01", "give it to `hakaru ingest`"),
+        ("--fields", "JobID,State", "give it to `hakaru ingest`"),
+        ("--mapping", "m.toml", "give it to `hakaru ingest`"),
+        ("--log-format", "swf", "give `hakaru ingest` --format"),
+    ],
+)
+def test_options_of_a_log_are_refused_for_a_workspace(
+    log: Path, tmp_path: Path, option: str, value: str, advice: str
+) -> None:
+    hakaru("ingest", log, "-w", tmp_path / "w")
+    told = hakaru("show", "states", "-w", tmp_path / "w", option, value)
+    assert told.exit_code == 1
+    assert told.output.startswith(f"error: {option} needs --from") and advice in told.output

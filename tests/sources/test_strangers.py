@@ -16,6 +16,7 @@ import pytest
 from hakaru.errors import SourceError
 from hakaru.lake import Lake
 from hakaru.sources import ingest
+from hakaru.sources._slurm import COMMAND
 from hakaru.sources._strangers import STRANGERS
 from hakaru.sources.ingest import guess_mapping
 from tests._cli import hakaru
@@ -46,6 +47,8 @@ TEXTS = [
     ("sacct-no-header.txt", "sacct's text without its header line", "--fields JobID,"),
     ("sacct-screen.txt", "sacct's table for the screen", "Add -P to the command"),
     ("squeue.txt", "squeue's table", "sacct -a -D -P"),
+    ("scontrol.txt", "the output of scontrol", "sacct -a -D -P"),
+    ("dump.sql", "a dump of a database", "sacct -a -D -P"),
 ]
 
 
@@ -185,10 +188,22 @@ WAITS = "job_id,user,queue,wait_s,run_s"
     [
         (
             "pbs.txt",
-            "job_id,user,queue,num_nodes,wait_s,run_s,requested_s",
-            ["11.head ann batch 1 10.0 3600.0 7200.0", "12.head bob long 2 10.0 7200.0 14400.0"],
+            "job_id,user,queue,num_nodes,num_cpus,num_gpus,wait_s,run_s,requested_s",
+            [
+                "11.head ann batch 1 8 1 10.0 3600.0 7200.0",
+                "12.head bob long 2 16 4 10.0 7200.0 14400.0",
+            ],
         ),
-        ("sge.txt", WAITS, ["11 ann all.q 10.0 3600.0", "12 bob gpu.q 10.0 7200.0"]),
+        (
+            "sge.txt",
+            WAITS,
+            [
+                "11 ann all.q 10.0 3600.0",
+                "12 bob gpu.q 10.0 7200.0",
+                "13.1 bob gpu.q 10.0 60.0",
+                "13.2 bob gpu.q 20.0 90.0",
+            ],
+        ),
         ("lsf.txt", WAITS, ["11 ann normal 10.0 3600.0", "12 bob gpu 10.0 7200.0"]),
         ("jobs.json", WAITS, ["1 ann gpu 10.0 3600.0", "2 bob gpu 10.0 7200.0"]),
     ],
@@ -196,7 +211,7 @@ WAITS = "job_id,user,queue,wait_s,run_s"
 def test_the_commands_of_a_message_lead_to_the_jobs(
     lake: Lake, tmp_path: Path, file: str, columns: str, jobs: list[str]
 ) -> None:
-    _run(refused(lake, DATA / file), tmp_path, NAME="c")
+    _run(refused(lake, DATA / file), tmp_path, NAME="c", ZONE="Asia/Tokyo")
     assert _read_back(tmp_path, columns) == jobs
 
 
@@ -211,6 +226,18 @@ def test_the_commands_for_a_database_lead_to_the_jobs(lake: Lake, tmp_path: Path
 
 
 # ---- what is not known at all
+
+
+def test_an_empty_file_is_named(lake: Lake, tmp_path: Path) -> None:
+    log = tmp_path / "jobs.txt"
+    log.write_text(" \n")
+    assert refused(lake, log) == f"{log}: is empty. Check the command that wrote it."
+
+
+def test_slurms_command_is_the_documented_one_with_the_sites_zone(lake: Lake) -> None:
+    command, ingest = _commands(refused(lake, DATA / "sacct.json"))
+    assert command == f"{COMMAND} > jobs.txt"
+    assert ingest == "hakaru ingest jobs.txt --cluster NAME --zone ZONE"
 
 
 def test_a_mapping_is_offered_only_for_what_is_a_table(lake: Lake, tmp_path: Path) -> None:

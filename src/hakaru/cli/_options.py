@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_WORKSPACE = "hakaru-workspace"
 LANGUAGES = ("en", "ja", "ko")
+LOG_OPTIONS = ("mapping", "zone", "start", "fields")
+READ_AGAIN = "for a workspace, give it to `hakaru ingest`"
+IN_A_WORKSPACE = {
+    "log_format": "for a workspace, give `hakaru ingest` --format",
+    "zone": "for a workspace, set clusters.NAME.zone in its hakaru.toml",
+}
 QUOTE_IT = "quote the pattern: --from '*.gz'"
 
 
@@ -66,8 +72,8 @@ def data_options(function: F) -> F:
         click.option(
             "--unit",
             type=click.Choice(["gpu", "cpu"]),
-            help="Count GPUs or processors as a job's size, and jobs without any are left out; else what "
-            "hakaru.toml says or most hours are.",
+            help="A job's size is its GPUs or its processors; jobs without any are left out. Else the unit "
+            "in hakaru.toml, or the one with more hours.",
         ),
         click.option("--fields", help="With --from: fields of sacct -n, which has no header."),
         click.option("--start", help="With --from: first day of a log with relative dates (swf)."),
@@ -77,7 +83,9 @@ def data_options(function: F) -> F:
             type=click.Path(path_type=Path, dir_okay=False),
             help="With --from: TOML that maps the columns of a CSV or Parquet file.",
         ),
-        click.option("--log-format", help="With --from: the logs' format, if it cannot be told."),
+        click.option(
+            "--log-format", help="With --from: the logs' format, if it is not recognised."
+        ),
         click.option(
             "--from",
             "logs",
@@ -108,7 +116,7 @@ def output_options(formats: Sequence[str]) -> Callable[[F], F]:
         "--format",
         "output_format",
         type=click.Choice(formats),
-        help="Else the file's ending tells; a table without a file.",
+        help="Else by the file's ending; a table without a file.",
     )
     path = click.Path(path_type=Path, dir_okay=False)
     output = click.option("-o", "--output", type=path, help="Write to a file.")
@@ -160,6 +168,7 @@ def open_lake(data: Data) -> Iterator[Lake]:
     from hakaru.settings import FILE_NAME
 
     if not data.logs:
+        _refuse_without_logs(data)
         yield Lake.open(data.workspace)
         return
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
@@ -171,13 +180,20 @@ def open_lake(data: Data) -> Iterator[Lake]:
         yield lake
 
 
+def _refuse_without_logs(data: Data) -> None:
+    """A workspace was read already: an option that says how to read a log would change nothing."""
+    for name in ("log_format", *LOG_OPTIONS):
+        if getattr(data, name) is not None:
+            option = "--" + name.replace("_", "-")
+            raise HakaruError(f"{option} needs --from; {IN_A_WORKSPACE.get(name, READ_AGAIN)}")
+
+
 def _read_logs(lake: Lake, cluster: str, paths: Mapping[Path, Path], data: Data) -> None:
     """Read files, some of them copies of the pipes that were given."""
     from hakaru.cli._progress import ingest_with_progress
     from hakaru.cli.ingest import missing_line
 
-    given = ("mapping", "zone", "start", "fields")
-    options = {name: getattr(data, name) for name in given}
+    options = {name: getattr(data, name) for name in LOG_OPTIONS}
     names = {copy: str(given) for copy, given in paths.items() if copy != given}
     try:
         summary = ingest_with_progress(
@@ -230,7 +246,7 @@ def cluster_name(paths: Sequence[Path]) -> str:
     words = {word.group() for name in names if (word := re.match(r"[a-z0-9]+", name))}
     if len(words) > 1:
         raise HakaruError(
-            f"the files' names speak of {' and '.join(sorted(words))}: say whose log it is with "
+            f"the files' names begin with {' and '.join(sorted(words))}: name the cluster with "
             "--cluster NAME (or, with --from, NAME=FILE for each)"
         )
     return words.pop() if words else "log"

@@ -46,7 +46,7 @@ README.md has the whole sacct command."""
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--cluster", help="Name of the cluster; else it is taken from the files' names.")
 @click.option(
-    "--format", shell_complete=_complete_formats, help="The logs' format, if it cannot be told."
+    "--format", shell_complete=_complete_formats, help="The logs' format, if it is not recognised."
 )
 @click.option(
     "--mapping", type=click.Path(path_type=Path, dir_okay=False), help="TOML for --format table."
@@ -129,9 +129,8 @@ def print_summary(summary: Summary, workspace: Path) -> None:
     if missing := missing_line(summary):
         click.secho(missing, fg="yellow")
     click.echo(
-        f"{summary.cluster}: read {summary.num_read:,} from {summary.num_files} "
-        f"{'file' if summary.num_files == 1 else 'files'} ({', '.join(summary.sources)}) "
-        f"in {summary.seconds:.1f} s"
+        f"{summary.cluster}: read {summary.num_read:,} from {_count(summary.num_files, 'file')} "
+        f"({', '.join(summary.sources)}) in {summary.seconds:.1f} s"
     )
     conflicts = f"in conflict {upsert.num_conflicts:,}, " if upsert.num_conflicts else ""
     click.echo(
@@ -143,10 +142,11 @@ def print_summary(summary: Summary, workspace: Path) -> None:
     for file, line, reason in summary.first_rejects:
         click.echo(one_line(f"    {file}, line {line}: {reason}"))
     if summary.since and summary.until:
-        gpus = f", up to {summary.num_gpus:,} GPUs a job" if summary.num_gpus else ""
+        gpus = f", up to {_count(summary.num_gpus, 'GPU')} a job" if summary.num_gpus else ""
+        since, until = (each.astimezone(summary.zone) for each in (summary.since, summary.until))
         click.echo(
-            f"  submitted {summary.since:%Y-%m-%d} to {summary.until:%Y-%m-%d} (UTC), "
-            f"{summary.num_users:,} users{gpus}"
+            f"  submitted {since:%Y-%m-%d} to {until:%Y-%m-%d} ({summary.zone.key}), "
+            f"{_count(summary.num_users, 'user')}{gpus}"
         )
         if summary.users_note:
             click.echo(f"  {summary.users_note}")
@@ -155,6 +155,10 @@ def print_summary(summary: Summary, workspace: Path) -> None:
     click.echo(
         f"  workspace {workspace}; next: hakaru show walltime --cluster {summary.cluster} -w {workspace}"
     )
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _print_guess(paths: tuple[Path, ...]) -> None:

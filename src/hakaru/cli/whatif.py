@@ -55,7 +55,7 @@ ENDINGS = (".html", ".htm", ".json", ".md")
     "--jobs",
     "num_processes",
     type=click.IntRange(min=1),
-    help="Runs at a time, each a process of its own; all cores if not said, 1 for no other process.",
+    help="Runs at a time, each in its own process; by default one a core, 1 for no other process.",
 )
 @click.option(
     "--on",
@@ -74,7 +74,7 @@ ENDINGS = (".html", ".htm", ".json", ".md")
     "parameters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="With --on slurm: what sbatch is told, e.g. partition=short; repeat for more.",
+    help="With --on slurm: an option for sbatch, e.g. partition=short; repeat for more.",
 )
 def command(
     scenario: Path | None,

@@ -79,8 +79,10 @@ def detect(path: Path) -> Source:
     found = [source for source in load_all() if source.recognises(path, start)]
     if len(found) == 1:
         return found[0]
+    if not found and not start.strip():
+        raise SourceError(f"{path}: is empty. Check the command that wrote it.")
     if not found:
-        first = start.splitlines()[0][:120] if start.strip() else "(empty)"
+        first = start.strip().splitlines()[0][:120]
         raise SourceError(
             f"{path}: the format is not known. It begins: {first!r}\n{_next_step(path, start)}"
         )
@@ -90,8 +92,6 @@ def detect(path: Path) -> Source:
 
 def _next_step(path: Path, start: str) -> str:
     """What leads on from a file that no source recognises."""
-    if not start.strip():
-        return "Check the command that wrote it."
     if "\0" in start:
         return f"It is no text. Export the jobs as CSV with a header line; known: {_known()}"
     return f"If it is one of these, name it with --format: {_known()}.\n{table_advice(path)}"

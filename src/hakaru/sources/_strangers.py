@@ -18,9 +18,10 @@ Recogniser = Callable[[bytes], bool]
 
 GUESS = "  hakaru ingest jobs.csv --format table --guess > mapping.toml\n"
 GUESS += "  hakaru ingest jobs.csv --format table --mapping mapping.toml --cluster NAME"
+IN_ZONE = " --zone ZONE\nZONE is the site's time zone, e.g. Asia/Tokyo."
 SACCT = (
     "Write the jobs as text, which every version of Slurm can:\n"
-    f"  {COMMAND} > jobs.txt\n  hakaru ingest jobs.txt --cluster NAME --zone Asia/Tokyo"
+    f"  {COMMAND} > jobs.txt\n  hakaru ingest jobs.txt --cluster NAME{IN_ZONE}"
 )
 TELEMETRY = (
     "It holds measurements of GPUs and no jobs; read the scheduler's log instead. For Slurm:\n"
@@ -28,15 +29,16 @@ TELEMETRY = (
 )
 TO_CSV = "Write the ended jobs as CSV and have a mapping proposed:\n"
 PBS = r"""  awk -F';' 'BEGIN {
-      print "job_id,user,queue,submit_time,start_time,end_time,walltime_req,nodes,exit_code"}
+      print "job_id,user,queue,submit_time,start_time,end_time,walltime_req,nodes,cpus,gpus,exit_code"}
     $2 == "E" {split("", v); n = split($4, a, " ")
       for (i = 1; i <= n; i++) {p = index(a[i], "="); v[substr(a[i], 1, p - 1)] = substr(a[i], p + 1)}
       print $3 "," v["user"] "," v["queue"] "," v["qtime"] "," v["start"] "," v["end"] "," \
-        v["Resource_List.walltime"] "," v["Resource_List.nodect"] "," v["Exit_status"]}' FILE > jobs.csv
+        v["Resource_List.walltime"] "," v["Resource_List.nodect"] "," v["Resource_List.ncpus"] "," \
+        v["Resource_List.ngpus"] "," v["Exit_status"]}' FILE > jobs.csv
 """
 SGE = r"""  awk -F: 'BEGIN {print "job_id,user,queue,submit_time,start_time,end_time,slots,exit_code"}
-    !/^#/ && $9 > 0 && $10 > 0 {print $6 "," $4 "," $1 "," $9 "," $10 "," $11 "," $35 "," $13}' \
-    FILE > jobs.csv
+    !/^#/ && $9 > 0 && $10 > 0 {id = $36 > 0 ? $6 "." $36 : $6
+      print id "," $4 "," $1 "," $9 "," $10 "," $11 "," $35 "," $13}' FILE > jobs.csv
 """
 LSF = r"""  awk 'BEGIN {print "job_id,user,queue,slots,submit_time,start_time,end_time"}
     $1 == "\"JOB_FINISH\"" && $11 > 0 {gsub(/"/, "")
@@ -168,19 +170,19 @@ STRANGERS: tuple[Stranger, ...] = (
     Stranger(
         "PBS or Torque accounting",
         _record(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Z];[^;]*;"),
-        TO_CSV + PBS + GUESS,
+        TO_CSV + PBS + GUESS + IN_ZONE,
         readable_as=("table",),
     ),
     Stranger(
         "Grid Engine (SGE) accounting",
         _record(r"(?:[^:]*:){5}\d+:(?:[^:]*:){2}\d+:\d+:\d+:\d+:(?:[^:]*:){28}"),
-        TO_CSV + SGE + GUESS,
+        TO_CSV + SGE + GUESS + IN_ZONE,
         readable_as=("table",),
     ),
     Stranger(
         "LSF accounting (lsb.acct)",
         _record(r'"(JOB_FINISH2?|JOB_NEW|JOB_START|EVENT_ADRSV_FINISH)" "[\d.]+" \d+ '),
-        TO_CSV + LSF + GUESS,
+        TO_CSV + LSF + GUESS + IN_ZONE,
         readable_as=("table",),
     ),
     Stranger(
@@ -206,6 +208,19 @@ STRANGERS: tuple[Stranger, ...] = (
         "squeue's table, without the jobs that have ended",
         _has(r"\A\s*JOBID\s+PARTITION\s+NAME\s+USER\s"),
         SACCT,
+    ),
+    Stranger(
+        "the output of scontrol, which holds no job that ended long ago",
+        _begins(b"JobId=", b"NodeName="),
+        SACCT,
+    ),
+    Stranger(
+        "a dump of a database",
+        _begins(
+            b"-- MySQL dump", b"-- MariaDB dump", b"-- PostgreSQL database dump", b"/*M!999999"
+        ),
+        "Slurm's accounting is read through sacct, which needs no database. " + SACCT,
+        readable_as=("table",),
     ),
     Stranger(
         "sacct's text without its header line",

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import connect, one_row
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts"]
 
 MAX_REASONS = 20
+FORMAT_OF = {"fields": "sacct", "mapping": "table"}  # options that only one format takes
 MANY_MOVED = 100
 
 
@@ -52,6 +54,7 @@ class Summary:
     first_rejects: list[tuple[str, int, str]]
     since: datetime | None
     until: datetime | None
+    zone: ZoneInfo  # the site's, for dates
     num_users: int
     users_note: str
     num_gpus: int | None
@@ -85,8 +88,7 @@ def ingest(
     """
     check_cluster_name(cluster)
     options = checked(options)
-    if "fields" in options and format is None:
-        format = "sacct"
+    format = format or next((FORMAT_OF[name] for name in options if name in FORMAT_OF), None)
     if not paths:
         raise SourceError("no file to read")
     settings = load(lake.workspace, lake.facts())
@@ -169,7 +171,8 @@ def _store(
         upsert=upsert,
         synthetic=batch.synthetic,
     )
-    return _summary(batch, sources, len(chosen), num_read, num_rejected, upsert, started_at)
+    zone = load(lake.workspace, lake.facts()).cluster(batch.cluster).zone
+    return _summary(batch, sources, len(chosen), num_read, num_rejected, upsert, started_at, zone)
 
 
 def log_ingest(
@@ -300,6 +303,7 @@ def _summary(
     num_rejected: int,
     upsert: Upsert,
     started_at: datetime,
+    zone: str,
 ) -> Summary:
     con = batch.con
     since, until, users, gpus, num_logs = one_row(
@@ -322,6 +326,7 @@ def _summary(
         first_rejects=first,
         since=since,
         until=until,
+        zone=ZoneInfo(zone),
         num_users=users,
         users_note=logs.told(num_logs, per_file),
         num_gpus=gpus,

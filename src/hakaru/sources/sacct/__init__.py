@@ -15,7 +15,6 @@ from hakaru.engine.dialect import quote
 from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
-from hakaru.sources._slurm import COMMAND
 from hakaru.sources.sacct._header import FIELDS, Layout, parse, without_header
 from hakaru.sources.sacct._lines import LONGEST_NAME
 from hakaru.sources.sacct._records import cell, records
@@ -105,7 +104,7 @@ def _layout_of(path: Path, text: str, fields: str | None) -> Layout:
     raise SourceError(
         f"{path}: its first line is not a header of sacct -P: {first!r}. If it was written with -n "
         "(--noheader), name its fields as they were given to sacct -o: --fields JobID,User,State,…\n"
-        f"Otherwise remove -n and add -P, for example:\n  {COMMAND}"
+        f"Otherwise remove -n and add -P, for example:\n  {slurm.COMMAND}"
     )
 
 
@@ -117,7 +116,7 @@ def _checked_layout(path: Path, fields: str | None) -> Layout:
         raise SourceError(
             f"{path}: {where} lacks {', '.join(missing)}; it has {', '.join(layout.names)}. "
             f"A job needs an id, a state and a time of submission; ask for them, for example:\n"
-            f"  {COMMAND}"
+            f"  {slurm.COMMAND}"
         )
     return layout
 
@@ -128,7 +127,7 @@ def _check_known(layout: Layout, fields: str | None) -> None:
     if unknown:
         raise SourceError(
             f"--fields: sacct has no field {unknown[0]!r}; write them as in sacct -o, for example:\n"
-            f"  --fields {COMMAND.split('-o ')[1]}"
+            f"  --fields {slurm.COMMAND.split('-o ')[1]}"
         )
 
 
