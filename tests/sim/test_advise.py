@@ -291,8 +291,14 @@ def test_jobs_that_are_not_there_are_refused():
     nobody = Objective("p95_wait_s", lambda w: np.zeros(len(w), bool), "jobs of nobody")
     with pytest.raises(HakaruError, match="the weeks searched hold none of the jobs of nobody"):
         advise(weeks(10), MACHINE, EASY, ("limits",), nobody)
-    with pytest.raises(HakaruError, match="longer log"):
+    with pytest.raises(HakaruError, match=r"a log of 1 job cannot .* give a longer one"):
         split_at(jobs_of([(0, 1, 1, "a", "b")]), 0.7)
+
+
+def test_months_that_the_record_contradicts_are_named_as_the_reason():
+    many = jobs_of([(0, 1, 1, "a", "b"), (9, 1, 1, "a", "b"), (99, 1, 1, "a", "b")])
+    with pytest.raises(HakaruError, match=r"only 1 of 3 jobs are of months .* --months all"):
+        split_at(many, 0.7, np.array([True, False, False]))
 
 
 def test_a_short_log_is_split_within_a_week():

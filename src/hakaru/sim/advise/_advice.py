@@ -116,13 +116,24 @@ def advise(
     return _conclude(search, held_out, split, begun, whole, num_months, compared)
 
 
+def _too_few(num_counted: int, num_jobs: int) -> str:
+    if num_jobs < 2:
+        jobs = "1 job" if num_jobs == 1 else "no jobs"
+        return f"a log of {jobs} cannot be searched and judged: give a longer one"
+    return (
+        f"only {num_counted:,} of {num_jobs:,} jobs are of months that the record does not contradict: too "
+        "few to search and to judge. Check the size of the machine with `hakaru simulate --replay`, or count "
+        "every month with --months all"
+    )
+
+
 def split_at(workload: Workload, part: float, compared: Any = None) -> int:
     """The moment up to which jobs are searched: a part of the weeks with jobs, or of a short log's time."""
     if not 0 < part < 1:
         raise HakaruError(f"the part of the log to search is between 0 and 1, found {part}")
     submit = workload.submit if compared is None else workload.submit[compared]
     if len(submit) < 2:
-        raise HakaruError(f"{len(submit)} jobs cannot be searched and judged: give a longer log")
+        raise HakaruError(_too_few(len(submit), len(workload)))
     first, last = int(submit.min()), int(submit.max())
     weeks = np.unique((submit - first) // WEEK_S)
     if len(weeks) < 4:
