@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from hakaru.figures import theme
+from hakaru.figures import draw, theme
 from hakaru.figures._labels import label, name, number, text
 from hakaru.lake import Lake
 from hakaru.texts import language
 from tests.conftest import job, utc
 from tests.figures._draw import drawn, items, values
+from tests.figures._result import result
 
 Make = Callable[..., Lake]
 
@@ -174,6 +175,14 @@ def test_heat_map(lake_of: Make) -> None:
     assert {y for _, y in cells} == {0, 1}, "days that the period does not hold are blank"
     assert option["visualMap"]["max"] == 1.0
     assert option["yAxis"][0]["data"][0] == "Mon"
+
+
+def test_hours_of_a_heat_map_are_in_order_though_the_first_day_lacks_some() -> None:
+    """As where cells of few people are withheld."""
+    columns = {"weekday": [1, 1, 2, 2], "hour": [0, 9, 0, 8], "mean": [1.0, 2.0, 3.0, 4.0]}
+    option = draw(result("arrivals-by-week", columns)).option
+    assert option["xAxis"][0]["data"] == ["0", "8", "9"]
+    assert sorted(values(option["series"][0])) == [[0, 0, 1], [0, 1, 3], [1, 1, 4], [2, 0, 2]]
 
 
 def test_bars_of_a_machine_of_unknown_size_say_so(lake_of: Make) -> None:

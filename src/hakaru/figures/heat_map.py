@@ -19,7 +19,7 @@ def heat_map(frame: Frame, theme: Theme) -> Drawn:
     """One panel or, where grouped, one for each group, all on one scale of colours."""
     num = len(frame.groups)
     laid = panels.lay(num, columns=1 if num == 1 else 2, top=56 if num == 1 else 88)
-    across = [frame.key_name(ACROSS, each) for each in frame.keys(ACROSS)]
+    across = [frame.key_name(ACROSS, each) for each in _hours(frame)]
     down = [frame.key_name(DOWN, each) for each in frame.keys(DOWN)]
     titles = [frame.name(group) if frame.group else "" for group in frame.groups]
     option = {
@@ -40,7 +40,7 @@ def heat_map(frame: Frame, theme: Theme) -> Drawn:
 
 
 def _cells(frame: Frame, theme: Theme, group: Any, at: int) -> dict[str, Any]:
-    places = [{key: i for i, key in enumerate(frame.keys(name))} for name in (ACROSS, DOWN)]
+    places = [{key: i for i, key in enumerate(keys)} for keys in (_hours(frame), frame.keys(DOWN))]
     return {
         "type": "heatmap",
         "name": _what(frame),
@@ -56,6 +56,11 @@ def _cells(frame: Frame, theme: Theme, group: Any, at: int) -> dict[str, Any]:
             if row[VALUE] is not None
         ],
     }
+
+
+def _hours(frame: Frame) -> list[Any]:
+    """In order, though the first day may lack some: cells of few people are withheld."""
+    return sorted(frame.keys(ACROSS))
 
 
 def _scale(frame: Frame, theme: Theme) -> dict[str, Any]:
