@@ -10,7 +10,7 @@ import pytest
 from hakaru.analyses import Selection, open_session
 from hakaru.lake import Lake
 from hakaru.report import tell
-from hakaru.report._view import view_of
+from hakaru.report._view import _capital, view_of
 from hakaru.schema import INGESTS, REJECTS
 from tests.conftest import job, put, put_jobs, utc
 
@@ -78,6 +78,11 @@ def view(lake: Lake, **selection: Any) -> dict[str, Any]:
 def figure(view: dict[str, Any], id: str) -> dict[str, Any]:
     (found,) = [each for each in view["figures"] if each["id"] == id]
     return dict(found)
+
+
+def test_a_term_begins_with_a_capital() -> None:
+    assert _capital("processors per node") == "Processors per node"
+    assert (_capital("GPU-hours"), _capital("")) == ("GPU-hours", "")
 
 
 def test_the_machine_and_the_log(seen: dict[str, Any]) -> None:

@@ -210,3 +210,19 @@ def test_compared_metrics_carry_their_numbers_and_sources(client: httpx.Client) 
     listed = [int(n) for n in re.findall(r'id="source-(\d+)"', page)]
     assert numbers and set(numbers) <= set(listed)
     assert listed == list(range(1, len(listed) + 1))
+
+
+@pytest.mark.parametrize(
+    ("path", "title", "offers_no_filters"),
+    [
+        ("/nowhere?cluster=c", "Not found", False),
+        ("/job?cluster=c&job_id=nobody", "Not found", False),
+        ("/jobs?cluster=nobody", "Not found", True),
+    ],
+)
+def test_a_page_that_is_not_found_links_to_none_that_is_not_there(
+    client: httpx.Client, path: str, title: str, offers_no_filters: bool
+) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 404 and f"<h1>{title}</h1>" in answer.text
+    assert ("The same page without filters" in answer.text) == offers_no_filters

@@ -127,11 +127,28 @@ def test_each_tile_has_its_own_number() -> None:
     assert tiles["pe_hours"]["label"] == "GPU-hours"
 
 
+@pytest.mark.parametrize(
+    ("num_by_state", "note"),
+    [
+        (None, "of the jobs that ended"),
+        (200, "of the jobs that ended"),
+        (150, "of 150 jobs, in groups of 5 or more people"),
+    ],
+)
+def test_the_share_of_completed_jobs_says_which_a_user_sees(
+    num_by_state: int | None, note: str
+) -> None:
+    measures = Measures(num_jobs=200, share_completed=0.9, num_by_state=num_by_state)
+    tiles = {tile["measure"]: tile for tile in _tiles(overview({}, measures=measures))}
+    assert tiles["share_completed"]["note"] == note
+
+
 def test_users_that_are_not_people_have_no_number() -> None:
     unknown = overview({}, users_note="ids only", unit="cpu", measures=Measures(num_jobs=3))
     tiles = {tile["measure"]: tile for tile in _tiles(unknown)}
     assert (tiles["num_users"]["value"], tiles["num_users"]["note"]) == ("–", "ids only")
     assert tiles["busy_pes"]["label"].startswith("Busy processors")
+    assert tiles["pe_hours"]["label"] == "Processor-hours"
     assert [tile["value"] for tile in tiles.values()] == ["–"] * 6
 
 

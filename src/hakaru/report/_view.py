@@ -84,9 +84,13 @@ def _machine(story: Story) -> list[tuple[str, str]]:
     }
     filters = _filters(story)
     return [
-        *((words.say("report", key), text) for key, text in pairs.items()),
+        *((_capital(words.say("report", key)), text) for key, text in pairs.items()),
         *([(words.say("report", "filters"), filters)] if filters else []),
     ]
+
+
+def _capital(term: str) -> str:
+    return term[:1].upper() + term[1:]
 
 
 def _nodes(story: Story) -> str:

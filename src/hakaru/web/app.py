@@ -23,7 +23,7 @@ from hakaru.web.access.gate import Access, Gate
 from hakaru.web.access.tokens import Tokens
 from hakaru.web.answers import problem_response
 from hakaru.web.guard import LOOPBACK_NAMES, Guard
-from hakaru.web.problems import Problem, problem_of
+from hakaru.web.problems import Problem, WebError, problem_of
 from hakaru.web.readers import Readers
 from hakaru.web.service import Service
 from hakaru.web.turns import Turns
@@ -117,12 +117,12 @@ def _tell_problems(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
-        detail = {
-            404: "there is nothing at this address",
-            405: "this address takes no such request",
+        known = {
+            404: ("Not found", "There is no page at this address."),
+            405: ("Method not allowed", f"This address does not take {request.method}."),
         }
-        text = detail.get(error.status_code, str(error.detail))
-        problem = Problem(title="This cannot be answered", status=error.status_code, detail=text)
+        title, text = known.get(error.status_code, (WebError.title, str(error.detail)))
+        problem = Problem(title=title, status=error.status_code, detail=text)
         return problem_response(request, problem)
 
     @app.exception_handler(ClientDisconnect)
@@ -134,8 +134,8 @@ def _tell_problems(app: FastAPI) -> None:
         problem = Problem(
             title="Internal error",
             status=500,
-            detail="the app met an error of its own; its log tells more",
-            fix="Ask again; if it stays, tell an operator when it happened.",
+            detail="The server failed to answer; its log has the details.",
+            fix="Try again. If it fails again, ask an operator to look at the log at this time.",
         )
         return problem_response(request, problem)
 

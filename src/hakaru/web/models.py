@@ -132,6 +132,10 @@ class Measures(BaseModel):
     wait_p95_s: float | None = Field(default=None, description="Of the jobs that started.")
     run_median_s: float | None = Field(default=None, description="Of all jobs that ran.")
     share_completed: float | None = Field(default=None, description="Of the jobs that ended.")
+    num_by_state: int | None = Field(
+        default=None,
+        description="For a user: the jobs that share_completed is of, in groups of five or more people.",
+    )
     busy_pes: float | None = Field(
         default=None, description="PEs (GPUs or processors) in use, mean over the period."
     )

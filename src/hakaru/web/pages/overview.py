@@ -8,11 +8,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from hakaru.web.filters import Nothing
-from hakaru.web.models import AnalysisInfo, ClusterOverview
+from hakaru.web.models import AnalysisInfo, ClusterOverview, Measures
 from hakaru.web.pages import _address as address
 from hakaru.web.pages import _shown as shown
 from hakaru.web.pages._cards import card
 from hakaru.web.pages._frame import Frame
+from hakaru.web.privacy import FEWEST
 from hakaru.web.problems import Refused
 
 router = APIRouter(include_in_schema=False)
@@ -77,14 +78,21 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
               "jobs_waiting", True),
         _tile("Median wait", shown.duration(mean.wait_median_s),
               f"95 % wait under {shown.duration(mean.wait_p95_s)}", each, "wait_median_s", True),
-        _tile(f"{one}-hours", shown.brief(mean.pe_hours),
+        _tile(f"{one[:1].upper()}{one[1:]}-hours", shown.brief(mean.pe_hours),
               f"{shown.number(mean.num_jobs)} jobs; median run of all that ran "
               f"{shown.duration(mean.run_median_s)}", each, "pe_hours", None),
         _tile("Users", shown.number(mean.num_users),
               each.users_note or "who submitted a job", each, "num_users", None),
         _tile("Completed", shown.share(mean.share_completed),
-              "of the jobs that ended", each, "share_completed", False),
+              _of_which(mean), each, "share_completed", False),
     ]  # fmt: skip
+
+
+def _of_which(mean: Measures) -> str:
+    """Which jobs the share of completed ones is of: for a user, those whose state is counted."""
+    if mean.num_by_state is None or mean.num_by_state == mean.num_jobs:
+        return "of the jobs that ended"
+    return f"of {shown.number(mean.num_by_state)} jobs, in groups of {FEWEST} or more people"
 
 
 def _tile(

@@ -18,8 +18,8 @@ COLUMNS = (
     ("p95_wait_s", "95 % wait under", 2, "p95_wait_s"), ("median_run_s", "Median run", 3, "median_run_s"),
     ("median_request_accuracy", "Used of request", 2, "median_request_accuracy"),
     ("share_completed", "Completed", 1, "share_completed"), ("share_failed", "Failed", 1, "share_failed"),
-    ("share_timeout", "Timed out", 2, "share_timeout"),
-    ("share_cancelled", "Cancelled", 2, "share_cancelled"),
+    ("share_timeout", "Timed out", 1, "share_timeout"),
+    ("share_cancelled", "Cancelled", 1, "share_cancelled"),
     ("lost_pe_hours", "Lost {one}-hours", 2, "lost_pe_hours"),
     ("last_submit", "Last job", 3, None),
 )  # fmt: skip

@@ -22,6 +22,13 @@ def problem_page(request: Request, problem: Problem) -> Response:
         pages=pages_of(viewer.role) if viewer is not None else (),
         path=request.url.path,
         sign_out=viewer is not None and viewer.has_session,
-        has_query=bool(request.url.query) and not request.url.path.startswith("//"),
+        has_query=_works_without_query(request),
     )
     return HTMLResponse(text, problem.status)
+
+
+def _works_without_query(request: Request) -> bool:
+    """Whether the page is there and shows something without its filters; // would lead to another site."""
+    path = request.url.path
+    is_page = "route" in request.scope and path != "/job" and not path.startswith("//")
+    return bool(request.url.query) and is_page

@@ -140,7 +140,7 @@ def _share_completed(readers: Readers, filters: Filters, view: View) -> dict[str
     except Refused:
         return {"share_completed": None}
     (row,) = readers.rows(MEASURED, seen.selection)
-    return {"share_completed": row["share_completed"]}
+    return {"share_completed": row["share_completed"], "num_by_state": row["num_jobs"]}
 
 
 def _load(readers: Readers, view: View) -> Result:
