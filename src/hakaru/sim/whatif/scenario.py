@@ -43,7 +43,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Plan:
-    """One run. A variant begins as the baseline; what it says takes the place of what the baseline says."""
+    """One run. A variant inherits the baseline and overrides it."""
 
     name: str
     policy: str = "easy"
