@@ -188,6 +188,12 @@ def test_overview_is_not_compared_with_what_the_log_does_not_hold(
     assert (found["before"], found["before_period"], found["change"]) == (None, None, {})
 
 
+def test_a_period_of_thousands_of_years_has_none_before_it(ask: httpx.Client) -> None:
+    for since, until in (("1900-01-01", "8999-12-31"), ("1900-01-02", "8999-12-31T01:00:00Z")):
+        (found,) = get(ask, "overview", cluster="c", since=since, until=until)["clusters"]
+        assert (found["before"], found["measures"]["num_jobs"] > 0) == (None, True)
+
+
 def test_now_lies_within_the_period(ask: httpx.Client) -> None:
     """At the end of the sixteenth nothing runs; jobs of the seventeenth are not known to the selection."""
     (found,) = get(ask, "overview", cluster="c", until="2018-03-16T09:30:00Z")["clusters"]

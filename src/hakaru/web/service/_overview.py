@@ -219,11 +219,14 @@ def _bounds_before(readers: Readers, view: View, zone: str) -> tuple[str, str] |
     if until is None or until <= since:
         return None
     midnight = all(m.hour == m.minute == m.second == m.microsecond == 0 for m in (since, until))
+    log_begins = _log_begins(readers, view, zone)
+    # long before the log (months differ in length by less than a month): it may have no date at all
+    if log_begins is None or until - since > since - log_begins + timedelta(days=32):
+        return None
     first = since - (until - since)
     if midnight:
         first = parse_moment(str(_day_before(since.date(), until.date())), zone)
-    log_begins = _log_begins(readers, view, zone)
-    if log_begins is None or first < log_begins - timedelta(days=1):
+    if first < log_begins - timedelta(days=1):
         return None
     if not midnight:
         return first.isoformat(), since.isoformat()
