@@ -140,6 +140,12 @@ def on(engine: Engine, session: Session) -> Session:
 def assert_same(duckdb: Result, spark: Result) -> None:
     assert spark.left_out == duckdb.left_out
     assert spark.num_selected == duckdb.num_selected
+    beside = ("units", "uncounted", "seen", "caveats")
+    assert all(getattr(spark, name) == getattr(duckdb, name) for name in beside)
+    assert spark.over.keys() == duckdb.over.keys()
+    for name, over in duckdb.over.items():
+        pairs = zip(vars(over).values(), vars(spark.over[name]).values(), strict=True)
+        assert all(same(ours, theirs) for ours, theirs in pairs), (over, spark.over[name])
     assert spark.table.schema.names == duckdb.table.schema.names
     assert spark.table.schema.types == duckdb.table.schema.types
     assert spark.table.num_rows == duckdb.table.num_rows

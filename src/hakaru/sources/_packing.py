@@ -235,28 +235,25 @@ def unpack(path: Path, folder: Path, limits: Ingest) -> Path:
 
 def recode(path: Path, folder: Path, limits: Ingest, encoding: str) -> Path:
     """A copy in `folder` as UTF-8."""
-    copy = folder / path.name
-    meter = Meter(path, folder, limits)
-    decoder = codecs.getincrementaldecoder(encoding)()
     try:
-        with open(copy, "wb") as out, open_bytes(path) as file:
-            while block := file.read(BLOCK_BYTES):
-                out.write(meter.add(decoder.decode(block).encode()))
-            out.write(decoder.decode(b"", final=True).encode())
+        return _rewrite(path, folder / path.name, limits, codecs.getincrementaldecoder(encoding)())
     except UnicodeError as error:
         raise SourceError(
             f"{path}: looks like {encoding.upper()} text and is not: {error}. Turn it into UTF-8, e.g. with: "
             f"iconv -f {encoding.upper()} -t UTF-8 -c {path} > FILE"
         ) from None
-    return copy
 
 
 def utf8_copy(path: Path, folder: Path, limits: Ingest) -> Path:
     """The file unpacked into `folder`, with U+FFFD where its bytes are not UTF-8; lines stay lines."""
     folder.mkdir(parents=True)
-    copy = folder / _without_ending(path.name)
-    meter = Meter(path, folder, limits)
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    return _rewrite(path, folder / _without_ending(path.name), limits, decoder)
+
+
+def _rewrite(path: Path, copy: Path, limits: Ingest, decoder: codecs.IncrementalDecoder) -> Path:
+    """The file unpacked, and as UTF-8."""
+    meter = Meter(path, copy.parent, limits)
     with open(copy, "wb") as out, open_bytes(path) as file:
         while block := file.read(BLOCK_BYTES):
             out.write(meter.add(decoder.decode(block).encode()))

@@ -186,11 +186,7 @@ def _conclude(
         judged = list(pool.map(held_out.of, [space.rule(other) for other, _ in others]))
     schedule = held_out.play(space.rule(point))
     advised = Found(point, best, held_out.measured(schedule))
-    change = change_of(held_out, replayed, schedule)
-    errors = {
-        name: Known.of(replayed, held_out.options.zone, jobs).errors()
-        for name, jobs in (("chosen", held_out.keep), ("all", held_out.counted))
-    }
+    errors = _errors(replayed, held_out)
     evidence = Evidence(
         objective=held_out.objective,
         constraints=held_out.constraints,
@@ -199,7 +195,7 @@ def _conclude(
         baseline=baseline,
         found=advised,
         refused=_judged(refused, space, held_out),
-        interval=change,
+        interval=change_of(held_out, replayed, schedule),
         num_weeks=held_out.weeks.count,
         error=errors["chosen"].get(held_out.objective.metric),
         num_trials=search.num_trials,
@@ -234,6 +230,14 @@ def _conclude(
         num_weeks=held_out.weeks.count,
         errors=errors,
     )
+
+
+def _errors(replayed: Schedule, held_out: Case) -> dict[str, Mapping[str, float]]:
+    """The replay's own, of the chosen jobs and of all that are held out."""
+    return {
+        name: Known.of(replayed, held_out.options.zone, jobs).errors()
+        for name, jobs in (("chosen", held_out.keep), ("all", held_out.counted))
+    }
 
 
 def _judged(
