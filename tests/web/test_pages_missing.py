@@ -26,3 +26,15 @@ def test_pages_and_api_say_what_is_missing(tmp_path: Path, num_bad: int, share: 
         assert cluster["missing"] == (0.56 if share else None)
         table = client.get("/api/v1/analyses/queues").json()
         assert table["missing"] == ({"c": 0.56} if share else {})
+
+
+def test_a_comparison_says_it_of_each_cluster_once(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "w")
+    for name, num_bad in (("a", 20), ("b", 56), ("c", 0)):
+        ingest(lake, [log(tmp_path / f"{name}.csv", 100 - num_bad, num_bad)], name)
+    with running(create_app(lake)) as server, server.client() as client:
+        page = client.get("/compare", headers={"Accept": "text/html"})
+    assert page.status_code == 200
+    assert page.text.count("could not be read") == 2
+    assert "20.0 % of the rows of this log could not be read" in page.text
+    assert "56.0 % of the rows of b’s log could not be read" in page.text
