@@ -115,8 +115,9 @@ def duration_s(text: str) -> str:
 
 
 def count(text: str) -> str:
-    """A whole number; without --noconvert 2048 nodes are `2K`."""
-    return f"CAST(round({_scaled(text, 'KMGTP')}) AS BIGINT)"
+    """A whole number; without --noconvert 2048 nodes are `2K`. One too large to be a number is 10^15."""
+    scaled = _scaled(text, "KMGTP")
+    return f"CAST(CASE WHEN {scaled} > 1e15 THEN 1e15 ELSE round({scaled}) END AS BIGINT)"
 
 
 def mib(text: str) -> str:

@@ -46,9 +46,17 @@ CHECKS: tuple[tuple[str, str], ...] = (
         "greatest(submitted_at, started_at, ended_at) >= TIMESTAMPTZ '2200-01-01 00:00:00+00'",
         "'a time after the year 2199'",
     ),
+    (  # the year before 1 could not even be stored
+        "least(submitted_at, started_at, ended_at) < TIMESTAMPTZ '1900-01-01 00:00:00+00'",
+        "'a time before the year 1900'",
+    ),
     ("run_s < 0", "'the run time is negative'"),
     ("wait_s < 0", "'the wait is negative'"),
     ("num_gpus < 0 OR num_nodes < 0 OR num_cpus < 0", "'a negative number of resources'"),
+    (
+        "greatest(num_gpus, num_nodes, num_cpus) > 1000000000",
+        "'more than a billion GPUs, nodes or processors'",
+    ),
     ("requested_s <= 0", "'the requested walltime is not above 0'"),
 )
 # durations that a source does not give, between two times that it does

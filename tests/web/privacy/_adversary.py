@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from hakaru.analyses import Selection
+from hakaru.analyses import Branch, Selection, load_all
 from hakaru.web.filters import AnalysisQuery, Filters
-from hakaru.web.privacy import look
+from hakaru.web.privacy import RULES, look, look_at
 from hakaru.web.problems import Refused
 from hakaru.web.service import Asker
 
@@ -45,11 +45,13 @@ class Adversary:
     num_answered: int = 0
     answers: dict[int, str] = field(default_factory=dict)
     _kinds: dict[Kind, tuple[int, int, float]] = field(default_factory=dict)
+    _values: dict[Kind, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         whole = Selection(clusters=(self.cluster,))
         for i, row in enumerate(self.asker.readers.rows(KINDS, whole)):
             self._kinds[_kind(row)] = (i, row["num_jobs"], row["hours"] or 0.0)
+        self._values = {kind: _values(kind) for kind in self._kinds}
         (known,) = [each for each in self.asker.clusters().clusters if each.name == self.cluster]
         self._keep(self._kinds, known.num_jobs, None, "clusters")
 
@@ -63,15 +65,32 @@ class Adversary:
         self.num_answered += 1
         result = guarded.result
         covered = self._covered(result.selection)
+        assert set(covered) == set(self._inside(result.selection)), query
         if guarded.counts:
             self._keep(covered, result.num_used, None, f"{id} {query}")
         names = [name for name in result.table.column_names if name in KEYS]
-        by_key: dict[Kind, list[Kind]] = {}
-        for kind in covered:
-            by_key.setdefault(tuple(KEYS[name](kind) for name in names), []).append(kind)
+        by_key = _by_key(covered, names)
         for row in result.rows:
             key = tuple(UNKNOWN if row[name] is None else row[name] for name in names)
             self._keep(by_key[key], row["num_jobs"], row["pe_hours"], f"{id} {query} {key}")
+
+    def ask_which(self, id: str, **query: Any) -> None:
+        """The same without the numbers: which jobs the answer would count, far quicker."""
+        self.num_asked += 1
+        asked = AnalysisQuery(cluster=(self.cluster,), **query)
+        try:
+            view = look_at(
+                self.asker.readers, self.asker.viewer, asked, asked.selection(), load_all().get(id)
+            )
+        except Refused:
+            return
+        self.num_answered += 1
+        covered = self._inside(view.selection)
+        sets = {(): covered, **_by_key(covered, [name for name in KEYS if name in RULES[id].cells])}
+        for key, kinds in sets.items():
+            self._keep(
+                kinds, sum(self._kinds[kind][1] for kind in kinds), None, f"{id} {query} {key}"
+            )
 
     def overview(self, **query: Any) -> None:
         """The front page's numbers of a cluster."""
@@ -134,6 +153,17 @@ class Adversary:
         assert all(row["num_jobs"] == self._kinds[_kind(row)][1] for row in rows)
         return [_kind(row) for row in rows]
 
+    def _inside(self, selection: Selection) -> list[Kind]:
+        """The same, worked out apart from the engine."""
+        first, last = (_month(day) for day in (selection.since, selection.until))
+        values = self._values
+        kinds = [
+            kind
+            for kind, its in values.items()
+            if (first is None or first <= its["month"]) and (last is None or its["month"] <= last)
+        ]
+        return _passing(kinds, values, Branch((), selection.branches))
+
     def _keep(
         self, kinds: Iterable[Kind], num_jobs: int | None, hours: float | None, told: str
     ) -> None:
@@ -175,6 +205,32 @@ KEYS: dict[str, Callable[[Kind], str]] = {
     "application": lambda kind: kind[4] or UNKNOWN,
     "quarter": lambda kind: f"{kind[0] // 12}Q{kind[0] % 12 // 3 + 1}",
 }
+
+
+def _by_key(kinds: Iterable[Kind], names: list[str]) -> dict[Kind, list[Kind]]:
+    found: dict[Kind, list[Kind]] = {}
+    for kind in kinds:
+        found.setdefault(tuple(KEYS[name](kind) for name in names), []).append(kind)
+    return found
+
+
+def _values(kind: Kind) -> dict[str, Any]:
+    """What the partition's columns are for a kind of jobs."""
+    month, queue, state, size, application, _ = kind
+    size_class = None if size is None else (size - 1).bit_length() if size else -1
+    named = {"month": month, "queue": queue, "state": state, "application": application}
+    return named | {"size_class": size_class}
+
+
+def _passing(kinds: list[Kind], values: dict[Kind, dict[str, Any]], branch: Branch) -> list[Kind]:
+    kept = [k for k in kinds if all(values[k][t.column] in t.value for t in branch.tests)]
+    if not branch.branches:
+        return kept
+    return [kind for each in branch.branches for kind in _passing(kept, values, each)]
+
+
+def _month(day: str | None) -> int | None:
+    return None if day is None else int(day[:4]) * 12 + int(day[5:7]) - 1
 
 
 def _kind(row: dict[str, Any]) -> Kind:

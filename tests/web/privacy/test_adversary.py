@@ -20,6 +20,7 @@ from hakaru.web.service import Service
 from tests.conftest import job, put_jobs, utc
 from tests.web.privacy._adversary import Adversary
 
+EACH = 6  # of so many questions one is asked for its numbers too, the others for their jobs alone
 U0 = Viewer("user", "u0", "u0")
 Jobs = list[dict[str, Any]]
 COUNTED = {"queues": "queue", "states": "state", "jobs-by-quarter": "quarter"}
@@ -115,8 +116,9 @@ def test_no_sum_of_answers_is_of_few_people(tmp_path: Path, site: Callable[[], J
     facts = '{"users_per_file": true}' if by_file else "{}"
     lake = put_jobs(Lake.create(tmp_path), rows, facts)
     found = Adversary(Service(Readers(lake)).of(U0), "c", by_file)
-    for question in questions(rows):
-        found.ask("states", **question)
+    for i, question in enumerate(questions(rows)):
+        asks = found.ask if len(question) <= 1 or i % EACH == 0 else found.ask_which
+        asks("states", **question)
         if len(question) <= 1:
             found.overview(**question)
             for id, key in COUNTED.items():
@@ -153,8 +155,9 @@ def test_no_sum_of_answers_is_of_few_people_in_aaic(aaic_lake: Lake, tmp_path: P
     ]
     alone = [{}, *(each for several in one for each in several)]
     pairs = [left | right for a, b in combinations(one, 2) for left, right in product(a, b)]
-    for question in (*alone, *pairs):
-        found.ask("states", **question)
+    for i, question in enumerate((*alone, *pairs)):
+        asks = found.ask if i % EACH == 0 else found.ask_which
+        asks("states", **question)
     for question in alone[:4]:
         for id, key in COUNTED.items():
             for by in (None, *(each for each in GROUPS if each != key)):

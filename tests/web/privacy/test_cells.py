@@ -225,3 +225,18 @@ def test_jobs_left_out_tell_nothing_of_one_persons_job(tmp_path: Path) -> None:
 def test_an_empty_name_is_a_name(tmp_path: Path) -> None:
     readers = readers_of(tmp_path, jobs_of("01234", 0, queue="") + jobs_of("01234", 10))
     assert chosen(readers, {"queue": [""]}) == set(range(5))
+
+
+def test_five_people_in_all_are_enough_and_nobody_known_is_none_of_them(tmp_path: Path) -> None:
+    """Two queues of two and three people are one cell; with nobody known in place of one they are not."""
+    normal = jobs_of("01234567", 0, queue="normal")
+    small = jobs_of("01", 10, queue="a") + jobs_of("234", 20, queue="b")
+    assert chosen(readers_of(tmp_path, normal + small), {"queue": ["a", "b"]}) == {
+        10,
+        11,
+        20,
+        21,
+        22,
+    }
+    small[0]["user"] = None
+    assert chosen(readers_of(tmp_path / "four", normal + small), {"queue": ["a", "b"]}) == set()
