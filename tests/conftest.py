@@ -92,8 +92,9 @@ def put_jobs(
     for name in clusters:
         ingest = {"ingest_id": name, "cluster": name, "source": "test", "synthetic": False}
         put(lake, INGESTS.name, [ingest | {"started_at": now, "ended_at": now}])
-        known = json.dumps({"zone": zone} if zone else {})
-        put(lake, CLUSTERS.name, [{"cluster": name, "source": "", "facts": known}])
+        if zone is not None:
+            known = json.dumps({"zone": zone})
+            put(lake, CLUSTERS.name, [{"cluster": name, "source": "", "facts": known}])
         put(lake, CLUSTERS.name, [{"cluster": name, "source": "test", "facts": facts}])
     return lake
 

@@ -33,7 +33,8 @@ def write(path: Path, *lines: str, shift_s: int = 0) -> Path:
 def space(tmp_path: Path) -> Path:
     log = write(tmp_path / "log.csv", "broken")
     for name in ("one", "two"):
-        assert hakaru("ingest", log, "-w", tmp_path / "w", "--cluster", name).exit_code == 0
+        told = hakaru("ingest", log, "-w", tmp_path / "w", "--cluster", name)
+        assert told.exit_code == 3  # one row of four is rejected
     return tmp_path / "w"
 
 

@@ -19,7 +19,7 @@ def _of_two(lake: Lake, con: Any) -> None:
     """Rows of `a` and `b` in every table; the jobs in files of one and in a file of both."""
     moment = utc("2018-01-01T00:00:00")
     for name in ("a", "b"):
-        put_jobs(lake, [job(n, cluster=name) for n in range(3)], facts='{"nodes": 1}')
+        put_jobs(lake, [job(n, cluster=name) for n in range(3)], facts='{"nodes": 1}', zone=None)
         lake.put_rows(
             con, SAMPLES, [{"cluster": name, "node": "n", "gpu": 0, "sampled_at": moment}]
         )

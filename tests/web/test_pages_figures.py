@@ -184,6 +184,8 @@ def test_times_of_a_table_are_the_sites(chromium: Any, tmp_path: Path) -> None:
 def test_a_user_is_offered_only_what_is_granted(chromium: Any, closed_site: Running) -> None:
     with tab(chromium, closed_site, "u8") as page:
         page.open("/workload/arrivals-by-hour?cluster=c")
+        assert page.page.locator("#o-days").count() == 0
+        page.open("/workload/arrivals-by-hour?cluster=c&user=u8")
         assert page.page.locator("#o-days").count() == 1
         page.open("/workload/walltime?cluster=c")
         assert page.page.locator("#o-short_h").count() == 0
