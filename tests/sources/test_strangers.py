@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -215,7 +214,6 @@ def test_the_commands_of_a_message_lead_to_the_jobs(
     assert _read_back(tmp_path, columns) == jobs
 
 
-@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="needs the command sqlite3")
 def test_the_commands_for_a_database_lead_to_the_jobs(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     with sqlite3.connect(path) as database:
