@@ -78,7 +78,7 @@ def test_a_duration_that_often_differs_from_its_times_is_unsure(tmp_path: Path) 
     columns = (("start", start), ("end", end), ("elapsed", [600, 600, 90, 90]))
     text = guess(log(tmp_path, *columns))
     assert line_of(text, "run_s") == '{ column = "elapsed", unit = "s" }'
-    assert unsure(text, "run_s") == 'nothing tells the unit of "elapsed"'
+    assert unsure(text, "run_s") == 'the unit of "elapsed" is unknown'
     named = guess(log(tmp_path, *columns[:2], ("elapsed_s", [600, 600, 90, 90])))
     assert unsure(named, "run_s") == '"elapsed_s" is not end - start in 50% of the rows'
 
@@ -101,7 +101,7 @@ def test_a_duration_without_times_has_the_unit_of_the_times(tmp_path: Path) -> N
     path.write_text(f"id,submit,duration\n1,{AT}000,60000\n2,{AT}500,30000\n")
     text = guess(path)
     assert line_of(text, "run_s") == '{ column = "duration", unit = "ms" }'
-    assert unsure(text, "run_s") == 'nothing tells the unit of "duration"'
+    assert unsure(text, "run_s") == 'the unit of "duration" is unknown'
 
 
 def test_zero_is_no_limit_and_minus_one_no_count(tmp_path: Path) -> None:

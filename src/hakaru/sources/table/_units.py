@@ -46,7 +46,7 @@ def duration(
     if fitting:
         return {"unit": fitting[0]} | unset, _told(proposal, canonical, fitting, named)
     alike = _unit_of_times(proposal)
-    proposal.doubt(canonical, f"nothing tells the unit of {quoted(look.name)}")
+    proposal.doubt(canonical, f"the unit of {quoted(look.name)} is unknown")
     if alike in ("ms", "us", "ns"):
         return {"unit": alike} | unset, f"no unit is known: {alike} is assumed, as in the times"
     return {"unit": "s"} | unset, "no unit is known: seconds are assumed"
@@ -178,7 +178,7 @@ def memory(proposal: Proposal, look: Look, unit: str | None) -> Found:
         return {"unit": unit} | unset, ""
     for size, factor in (("GB", LEAST_MIB), ("MiB", MOST_MIB), ("KiB", MOST_MIB * 1024)):
         if look.highest < factor:
-            proposal.doubt("memory_mib", f"nothing tells the unit of {quoted(look.name)}")
+            proposal.doubt("memory_mib", f"the unit of {quoted(look.name)} is unknown")
             return {"unit": size} | unset, f"no unit is known: {size} is assumed, by the values"
     return {"unit": "B"} | unset, "so large that it must be bytes"
 
