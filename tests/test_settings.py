@@ -69,7 +69,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
         memory = "1.5 GiB"
         spark_master = "spark://host:7077"
         [ingest]
-        max_rejected = "2.5%"
+        max_missing = "2.5%"
         max_unpacked = "3GB"
         max_ratio = 40
         [web]
@@ -131,7 +131,7 @@ def test_every_documented_key_is_read(tmp_path: Path) -> None:
 def test_the_documented_defaults_are_the_real_ones() -> None:
     told = {key: default for key, default, _ in KEYS}
     assert told["engine.memory"] == f'"{Engine().memory}"'
-    assert (told["ingest.max_rejected"], Ingest().max_rejected) == ('"1%"', 0.01)
+    assert (told["ingest.max_missing"], Ingest().max_missing) == ('"1%"', 0.01)
     assert (told["ingest.max_unpacked"], Ingest().max_unpacked) == ('"100GB"', 10**11)
     assert (told["ingest.max_ratio"], Ingest().max_ratio) == ("250", 250.0)
     assert told["engine.spark_master"] == f'"{Engine().spark_master}"'
@@ -144,7 +144,7 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
     ("text", "share"), [("0", 0.0), ("0.02", 0.02), ('"2 %"', 0.02), ('"100%"', 1.0), ("1", 1.0)]
 )
 def test_a_share_is_a_number_or_a_percentage(tmp_path: Path, text: str, share: float) -> None:
-    assert toml(tmp_path, f"ingest.max_rejected = {text}").ingest.max_rejected == share
+    assert toml(tmp_path, f"ingest.max_missing = {text}").ingest.max_missing == share
 
 
 def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
@@ -174,12 +174,12 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
         ("clusters.a.users_per_file = 1", "clusters.a.users_per_file: expected true or false"),
         ("engine.memory = 2", 'engine.memory: expected a size such as "2GB", found 2'),
         (
-            'ingest.max_rejected = "101%"',
-            'ingest.max_rejected: expected a share such as "1%" or 0.01',
+            'ingest.max_missing = "101%"',
+            'ingest.max_missing: expected a share such as "1%" or 0.01',
         ),
-        ("ingest.max_rejected = -0.1", "ingest.max_rejected: expected a share"),
-        ("ingest.max_rejected = true", "ingest.max_rejected: expected a share"),
-        ('ingest.max_rejected = "few"', "ingest.max_rejected: expected a share"),
+        ("ingest.max_missing = -0.1", "ingest.max_missing: expected a share"),
+        ("ingest.max_missing = true", "ingest.max_missing: expected a share"),
+        ('ingest.max_missing = "few"', "ingest.max_missing: expected a share"),
         ("ingest.max_unpacked = 5", "ingest.max_unpacked: expected a size"),
         ("ingest.max_ratio = 0", "ingest.max_ratio: expected a number above 0"),
         ('engine.memory = "lots"', "engine.memory: expected a size"),

@@ -219,7 +219,11 @@ INGESTS = Table(
         Column("ingest_id", "string", "Unique id of the ingest."),
         Column("cluster", "string", "The cluster it went to."),
         Column("source", "string", "The source that read it."),
-        Column("inputs", "list<string>", "The files or addresses read; - is standard input."),
+        Column(
+            "inputs",
+            "list<string>",
+            "The files or addresses read; a pipe with a mark of its contents.",
+        ),
         Column("synthetic", "boolean", "Whether the data was generated."),
         Column("started_at", "timestamp", "When it began.", "UTC"),
         Column("ended_at", "timestamp", "When its rows were committed.", "UTC"),
@@ -230,6 +234,12 @@ INGESTS = Table(
         Column("num_repeated", "bigint", "Records that stood twice in the input.", "rows"),
         Column(
             "num_conflicts", "bigint", "Records that contradict another of the same job.", "rows"
+        ),
+        Column(
+            "num_dropped",
+            "bigint",
+            "Those of them that are not kept since another record of the same input contradicts them.",
+            "rows",
         ),
         Column("num_rejected", "bigint", "Records that could not be read.", "rows"),
     ),

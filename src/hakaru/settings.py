@@ -76,7 +76,7 @@ class Engine:
 class Ingest:
     """What an ingest may take: rows that cannot be read, and what a packed file may unpack to."""
 
-    max_rejected: float = 0.01
+    max_missing: float = 0.01
     max_unpacked: int = 100 * 10**9
     max_ratio: float = 250.0
 
@@ -121,9 +121,10 @@ KEYS: tuple[tuple[str, str, str], ...] = (
     ("engine.memory", '"2GB"', "Memory that DuckDB may use before it spills to disk."),
     ("engine.spark_master", '"local[*]"', "Spark's master URL, with `--engine spark`."),
     (
-        "ingest.max_rejected",
+        "ingest.max_missing",
         '"1%"',
-        "Largest share of rejected rows; above it ingest ends with code 3.",
+        "Share of rows that may be missing (rejected, or in conflict inside an input); above it ingest "
+        "ends with code 3.",
     ),
     ("ingest.max_unpacked", '"100GB"', "A packed file or a pipe that holds more is refused."),
     (
@@ -243,9 +244,9 @@ def toml_table(name: str) -> str:
 
 def _ingest(check: _Checker, raw: Mapping[str, Any]) -> Ingest:
     check.known(raw, tuple(Ingest.__dataclass_fields__), "ingest.")
-    share = check.value(raw, "max_rejected", "ingest", _values.share)
+    share = check.value(raw, "max_missing", "ingest", _values.share)
     return Ingest(
-        max_rejected=Ingest.max_rejected if share is None else share,
+        max_missing=Ingest.max_missing if share is None else share,
         max_unpacked=check.value(raw, "max_unpacked", "ingest", _values.num_bytes)
         or Ingest.max_unpacked,
         max_ratio=check.value(raw, "max_ratio", "ingest", _values.positive_number)

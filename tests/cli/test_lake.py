@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pty
 import subprocess
@@ -97,12 +98,13 @@ def test_a_wrong_zone_is_warned_of_and_mended(space: Path, tmp_path: Path) -> No
     assert "warning" not in hakaru("ingest", log, "-w", space, "--cluster", "one").output
 
 
-def test_standard_input_is_called_a_dash(tmp_path: Path) -> None:
+def test_standard_input_is_called_a_dash_with_a_mark_of_its_contents(tmp_path: Path) -> None:
     text = write(tmp_path / "log.csv", "broken").read_bytes()
+    name = f"- ({hashlib.sha256(text).hexdigest()[:12]})"
     arguments = ["ingest", "-", "-", "--cluster", "c", "-w", str(tmp_path / "w")]
     told = CliRunner().invoke(main, arguments, input=text)
-    assert "read 4 from 1 file" in told.output and "    -, line 5: expected 13" in told.output
-    assert Lake.open(tmp_path / "w").ingests()[0]["inputs"] == ["-"]
-    assert "(first: -, line 5)" in " ".join(
+    assert "read 4 from 1 file" in told.output and f"    {name}, line 5: expected 13" in told.output
+    assert Lake.open(tmp_path / "w").ingests()[0]["inputs"] == [name]
+    assert f"(first: {name}, line 5)" in " ".join(
         hakaru("lake", "status", "-w", tmp_path / "w").output.split()
     )

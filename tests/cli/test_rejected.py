@@ -6,15 +6,19 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from hakaru.analyses import open_session
 from hakaru.analyses._base import ANALYSES
+from hakaru.cli import main
 from hakaru.figures import draw
 from hakaru.lake import Lake
 from tests._cli import hakaru
 from tests.sources._log import line, write
 
-MISSING = "% of the rows of its log could not be read and are missing here"
+MISSING = (
+    "% of the rows of its log are missing here: they could not be read, or contradict another row"
+)
 
 
 def log(path: Path, num_good: int, num_bad: int, start: int = 0) -> Path:
@@ -49,12 +53,12 @@ def test_the_limit_is_one_percent(tmp_path: Path, num_bad: int, code: int) -> No
 
 def test_the_limit_is_set_by_an_option_or_in_hakaru_toml(tmp_path: Path) -> None:
     path = log(tmp_path / "a.csv", 90, 10)
-    assert ingest(tmp_path, path, "--max-rejected", "10%")[0] == 0
-    assert ingest(tmp_path, path, "--max-rejected", "0.09")[0] == 3
-    (tmp_path / "w" / "hakaru.toml").write_text('ingest.max_rejected = "20%"')
+    assert ingest(tmp_path, path, "--max-missing", "10%")[0] == 0
+    assert ingest(tmp_path, path, "--max-missing", "0.09")[0] == 3
+    (tmp_path / "w" / "hakaru.toml").write_text('ingest.max_missing = "20%"')
     assert ingest(tmp_path, path)[0] == 0
-    assert ingest(tmp_path, path, "--max-rejected", "5%")[0] == 3
-    wrong = hakaru("ingest", path, "--cluster", "c", "--max-rejected", "lots", "-w", tmp_path / "w")
+    assert ingest(tmp_path, path, "--max-missing", "5%")[0] == 3
+    wrong = hakaru("ingest", path, "--cluster", "c", "--max-missing", "lots", "-w", tmp_path / "w")
     assert wrong.exit_code == 2 and "expected a share such as" in wrong.output
 
 
@@ -67,6 +71,42 @@ def test_a_file_counts_as_it_was_read_last(tmp_path: Path) -> None:
     assert lake.missing() == {"c": 60 / 400}
     ingest(tmp_path, log(tmp_path / "a.csv", 100, 0))
     assert lake.missing() == {"c": 10 / 400}
+
+
+def test_each_day_through_a_pipe_counts_and_the_same_text_only_once(tmp_path: Path) -> None:
+    """Every pipe is `-`: Tuesday's export must not take the place of Monday's rejects."""
+    monday = log(tmp_path / "monday", 50, 50).read_text()
+    tuesday = log(tmp_path / "tuesday", 290, 10, start=1000).read_text()
+    arguments = ["ingest", "-", "--cluster", "c", "-w", str(tmp_path / "w")]
+    for text in (monday, tuesday, tuesday):
+        CliRunner().invoke(main, arguments, input=text)
+    lake = Lake.open(tmp_path / "w")
+    assert lake.missing() == {"c": 60 / 400}
+    assert sum(table.num_rows for table in lake.status() if table.name == "rejects") == 60
+
+
+def test_rows_that_contradict_one_another_are_missing_too(tmp_path: Path) -> None:
+    """Job 0 stands there with 2, 4 and 8 GPUs: two of its rows are lost, like the rejected one."""
+    rows = [*(line(n) for n in range(7)), line(0, gpus=4), line(0, gpus=8), line(8, termcode=9)]
+    code, first = ingest(tmp_path, write(tmp_path / "a.csv", *rows))
+    assert code == 3
+    assert first == (
+        "30.0% of the rows are missing: 1 of 10 were rejected (1 × termcode 9 is not 0 to 4) and "
+        "2 of 10 contradict another row of their job; every figure of c lacks them"
+    )
+    assert Lake.open(tmp_path / "w").missing() == {"c": 0.3}
+    shown = hakaru("show", "walltime", "-w", tmp_path / "w").output
+    assert f"  c: 30.0 {MISSING}" in shown
+    replay = hakaru("simulate", "-w", tmp_path / "w", "--nodes", "4x8").output
+    assert "left out 2: contradicts another row of its job in the log" in replay
+
+
+def test_a_corrected_export_lacks_nothing(tmp_path: Path) -> None:
+    """A row that contradicts the stored one is the same job again."""
+    assert ingest(tmp_path, write(tmp_path / "a.csv", *(line(n) for n in range(4))))[0] == 0
+    code, first = ingest(tmp_path, write(tmp_path / "b.csv", *(line(n, gpus=4) for n in range(4))))
+    assert (code, first[:9]) == (0, "c: read 4")
+    assert Lake.open(tmp_path / "w").missing() == {"c": 0.0}
 
 
 def test_every_figure_and_table_of_the_cluster_says_it(tmp_path: Path) -> None:
@@ -100,7 +140,7 @@ def test_comparisons_and_exports_say_it(tmp_path: Path) -> None:
 def test_nothing_is_said_below_the_limit(tmp_path: Path) -> None:
     ingest(tmp_path, log(tmp_path / "a.csv", 99, 1))
     assert MISSING not in hakaru("show", "walltime", "-w", tmp_path / "w").output
-    (tmp_path / "w" / "hakaru.toml").write_text("ingest.max_rejected = 0")
+    (tmp_path / "w" / "hakaru.toml").write_text("ingest.max_missing = 0")
     assert f"  c: 1.0 {MISSING}" in hakaru("show", "walltime", "-w", tmp_path / "w").output
 
 

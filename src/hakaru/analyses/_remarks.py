@@ -33,7 +33,7 @@ def remarks(result: Result, words: Language) -> list[str]:
 
 
 def missing_remarks(missing: Mapping[str, float], words: Language) -> list[str]:
-    """Which share of a cluster's log could not be read: whatever stands beside it lacks those rows."""
+    """Which share of a cluster's log is missing from whatever stands beside it."""
     return [
         words.say("remark", "missing", cluster=name, share=words.share(share))
         for name, share in missing.items()

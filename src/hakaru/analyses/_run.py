@@ -265,7 +265,7 @@ def open_session(
         known_clusters=tuple(lake.clusters()),
         synthetic=lake.synthetic_clusters(),
         span=lake.span(JOBS),
-        missing=_worth_saying(lake.missing(), settings.ingest.max_rejected),
+        missing=_worth_saying(lake.missing(), settings.ingest.max_missing),
         chosen_unit=unit,
     )
 

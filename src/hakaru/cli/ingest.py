@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from hakaru.safety.text import one_line
 if TYPE_CHECKING:
     from hakaru.sources import Summary
 
-TOO_MANY_REJECTED = 3
+TOO_MANY_MISSING = 3
 
 
 def _complete_formats(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
@@ -64,11 +65,11 @@ README.md has the whole sacct command."""
     "--strict", is_flag=True, help="Stop at the first bad row or conflict, and store nothing."
 )
 @click.option(
-    "--max-rejected",
+    "--max-missing",
     metavar="SHARE",
     callback=_share,
-    help="Share of rejected rows above which ingest ends with code 3, e.g. 5%; else ingest.max_rejected "
-    "of hakaru.toml, or 1%.",
+    help="Share of rows that may be missing, e.g. 5%; above it ingest ends with code 3. Else "
+    "ingest.max_missing of hakaru.toml, or 1%.",
 )
 @workspace_option
 def command(
@@ -81,7 +82,7 @@ def command(
     start: str | None,
     fields: str | None,
     strict: bool,
-    max_rejected: float | None,
+    max_missing: float | None,
     workspace: Path,
 ) -> None:
     """Read job logs into the workspace; the same rows twice change nothing.
@@ -89,7 +90,7 @@ def command(
     The format is recognised from the file (aaic, swf, sacct, table); - reads standard input.
 
     Exit codes: 0 all is well, 1 an error and nothing stored, 2 a wrong option, 3 stored, but more rows
-    were rejected than --max-rejected allows.
+    are missing (rejected, or in conflict inside the input) than --max-missing allows.
     """
     from hakaru.cli._progress import ingest_with_progress
 
@@ -105,23 +106,35 @@ def command(
         format=format,
         options={"mapping": mapping, "zone": zone, "start": start, "fields": fields},
         strict=strict,
-        max_rejected=max_rejected,
+        max_missing=max_missing,
     )
     print_summary(summary, workspace)
     if summary.missing is not None:
-        click.get_current_context().exit(TOO_MANY_REJECTED)
+        click.get_current_context().exit(TOO_MANY_MISSING)
 
 
 def missing_line(summary: Summary) -> str | None:
-    """What an ingest lacks, and why, where more rows were rejected than may be."""
+    """What an ingest lacks, and why, where more rows were rejected or dropped than may be."""
     if summary.missing is None:
         return None
-    (reason, count), *others = summary.rejected_by_reason.items()
-    more = f" and {len(others)} other reasons" if len(others) > 1 else " and another reason"
-    counts = f"{summary.num_rejected:,} of {summary.num_read:,} were rejected"
-    why = f"{count:,} × {reason}{more if others else ''}"
+    why = " and ".join(_why_missing(summary))
     lacks = f"every figure of {summary.cluster} lacks them"
-    return one_line(f"{summary.missing:.1%} of the rows are missing: {counts} ({why}); {lacks}")
+    return one_line(f"{summary.missing:.1%} of the rows are missing: {why}; {lacks}")
+
+
+def _why_missing(summary: Summary) -> Iterator[str]:
+    if summary.num_rejected:
+        (reason, count), *others = summary.rejected_by_reason.items()
+        more = f" and {len(others)} other reasons" if len(others) > 1 else " and another reason"
+        counts = f"{summary.num_rejected:,} of {summary.num_read:,} were rejected"
+        yield f"{counts} ({count:,} × {reason}{more if others else ''})"
+    if dropped := summary.upsert.num_dropped:
+        verb = (
+            "contradicts another row of its job"
+            if dropped == 1
+            else "contradict another row of their job"
+        )
+        yield f"{dropped:,} of {summary.num_read:,} {verb}"
 
 
 def print_summary(summary: Summary, workspace: Path) -> None:

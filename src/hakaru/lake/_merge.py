@@ -37,6 +37,11 @@ class Upsert:
     inside: Conflicts = field(default=Conflicts(), compare=False)
     stored: Conflicts = field(default=Conflicts(), compare=False)
 
+    @property
+    def num_dropped(self) -> int:
+        """Rows that are not kept because another row of the same write contradicts them."""
+        return self.inside.num_rows
+
     def plus(self, other: Upsert) -> Upsert:
         """The counts of two writes together; which rows were in conflict is left out."""
         return Upsert(

@@ -28,7 +28,7 @@ from hakaru.lake import _remove
 from hakaru.lake._conflicts import Conflicts
 from hakaru.lake._log import File, Log, stamp
 from hakaru.lake._merge import Upsert, compact, conflicts, merge
-from hakaru.lake._missing import missing_shares
+from hakaru.lake._missing import missing_shares, num_dropped
 from hakaru.safety.files import Readers, make_folder, masked, own_folder
 from hakaru.schema import (
     CLUSTERS,
@@ -159,8 +159,12 @@ class Lake:
         return sorted(self._small(INGESTS), key=lambda row: (row["started_at"], row["ingest_id"]))
 
     def missing(self) -> dict[str, float]:
-        """The share of a cluster's rows that could not be read when its files were last ingested."""
+        """The share of a cluster's rows that were not kept when its files were last ingested."""
         return missing_shares(self.ingests())
+
+    def num_dropped(self, cluster: str) -> int:
+        """How many rows are not kept because another row of the same input contradicts them."""
+        return num_dropped(self.ingests(), cluster)
 
     def rows_of(self, cluster: str) -> dict[str, int]:
         """How many rows each table holds of a cluster; an error if none does."""

@@ -213,7 +213,7 @@ def jobs_of(session: Session, selection: Any, columns: Sequence[str] | None = No
 
 
 def _rejected(lake: Lake, cluster: str) -> dict[str, int]:
-    """The records of the log that could not be read, and so are no jobs at all, by reason."""
+    """The records of the log that could not be read or kept, and so are no jobs at all, by reason."""
     from hakaru.engine.duckdb import connect, select_files
     from hakaru.schema import REJECTS
     from hakaru.settings import Engine
@@ -226,4 +226,6 @@ def _rejected(lake: Lake, cluster: str) -> dict[str, int]:
         ).fetchall()
     kept, others = found[:MAX_REASONS], sum(number for _, number in found[MAX_REASONS:])
     told = {f"rejected when the log was read: {why}": number for why, number in kept}
-    return told | ({"rejected when the log was read, for other reasons": others} if others else {})
+    told |= {"rejected when the log was read, for other reasons": others} if others else {}
+    dropped = lake.num_dropped(cluster)
+    return told | ({"contradicts another row of its job in the log": dropped} if dropped else {})

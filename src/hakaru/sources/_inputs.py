@@ -7,6 +7,7 @@ waits for nothing.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import select
 import stat
@@ -41,11 +42,20 @@ LOOK_EVERY_S = 0.05
 
 @dataclass(frozen=True)
 class Input:
-    """A log: the file that is read for it, what the lake calls it, and what messages call it."""
+    """A log: the file that is read for it, where it comes from, and what messages call it.
+
+    Every pipe comes from `-` or `/dev/fd/63`; a mark of its contents tells one day's export from the next.
+    """
 
     path: Path
-    name: str
+    place: str
     shown: str
+    mark: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the lake calls it."""
+        return f"{self.place} ({self.mark})" if self.mark else self.place
 
 
 def receive(
@@ -61,7 +71,8 @@ def _receive(path: Path, folder: Path, limits: Ingest, name: str | None) -> Inpu
     steps = [Input(path, name or os.path.realpath(path), shown)]
     with named(steps):
         if is_pipe(path):
-            steps.append(Input(copy_pipe(path, folder, limits), shown, shown))
+            copy = copy_pipe(path, folder, limits)
+            steps.append(Input(copy, shown, shown, "" if name else _mark(copy)))
         _check_regular(steps[-1].path)
         while needs_copy(steps[-1].path):
             if len(steps) > MAX_LAYERS:
@@ -70,6 +81,11 @@ def _receive(path: Path, folder: Path, limits: Ingest, name: str | None) -> Inpu
                 )
             steps.append(replace(steps[-1], path=_copy(steps[-1].path, folder, limits)))
     return steps[-1]
+
+
+def _mark(copy: Path) -> str:
+    with open(copy, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 
 def _copy(path: Path, folder: Path, limits: Ingest) -> Path:

@@ -105,6 +105,10 @@ class Batch:
         """What the lake calls a file."""
         return self.inputs[path].name
 
+    def place(self, path: Path) -> str:
+        """Where a file comes from: what its header says holds until the next one from there."""
+        return self.inputs[path].place
+
     def shown(self, path: Path) -> str:
         """What a message calls a file: as the caller did."""
         return self.inputs[path].shown
@@ -146,7 +150,7 @@ def read_all(
             raise
     for (path, source), future in zip(chosen, futures, strict=True):
         records = future.result()
-        batch.facts[source.id, batch.name(path)] = records.facts
+        batch.facts[source.id, batch.place(path)] = records.facts
         batch.synthetic |= records.synthetic
         batch.warnings += [f"{batch.shown(path)}: {warning}" for warning in records.warnings]
 

@@ -59,14 +59,14 @@ class Summary:
     users_note: str
     num_gpus: int | None
     seconds: float
-    max_rejected: float = 0.01
+    max_missing: float = 0.01
     warnings: list[str] = field(default_factory=list)
 
     @property
     def missing(self) -> float | None:
-        """The share of rejected rows, where it is above the limit."""
-        share = self.num_rejected / self.num_read
-        return share if share > self.max_rejected else None
+        """The share of the rows that could not be read or kept, where it is above the limit."""
+        share = (self.num_rejected + self.upsert.num_dropped) / self.num_read
+        return share if share > self.max_missing else None
 
 
 def ingest(
@@ -80,7 +80,7 @@ def ingest(
     engine: EngineSettings | None = None,
     progress: Progress | None = None,
     names: Mapping[Path, str] | None = None,
-    max_rejected: float | None = None,
+    max_missing: float | None = None,
 ) -> Summary:
     """Read log files into the lake as one cluster's jobs.
 
@@ -93,8 +93,8 @@ def ingest(
         raise SourceError("no file to read")
     settings = load(lake.workspace, lake.facts())
     limits = settings.ingest
-    if max_rejected is not None:
-        limits = replace(limits, max_rejected=max_rejected)
+    if max_missing is not None:
+        limits = replace(limits, max_missing=max_missing)
     started_at = datetime.now(UTC)
     with lake.staging() as folder:
         inputs = receive(paths, folder, limits, names or {})
@@ -201,6 +201,7 @@ def log_ingest(
         "num_read": num_read,
         "num_rejected": num_rejected,
         **asdict(upsert),
+        "num_dropped": upsert.num_dropped,
     }
     lake.put_rows(con, INGESTS, [row])
 
@@ -330,7 +331,7 @@ def _summary(
         num_users=users,
         users_note=logs.told(num_logs, per_file),
         num_gpus=gpus,
-        max_rejected=batch.limits.max_rejected,
+        max_missing=batch.limits.max_missing,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
         warnings=[*batch.warnings, *_folded(batch), *_warnings(batch.cluster, upsert)],
     )
