@@ -82,29 +82,42 @@ def test_scaling(lake_of: Callable[..., Lake], sign: int, reading: str) -> None:
     assert all(r["low"] <= r["mean"] <= r["high"] for r in rows)
 
 
-def test_a_draw_is_what_it_says(lake_of: Callable[..., Lake]) -> None:
-    """One draw, made again by hand: the pool in the order of its lots, then places with replacement."""
-    lake = lake_of_two_sides(lake_of, 1)
-    rows = ask(lake, "size-vs-walltime", {"sample": 40, "draws": 1, "seed": 3}).rows
-    jobs = [(str(i), 1, 600.0 + i) for i in range(60)]
-    jobs += [
-        (str(100 + i), size, 600.0 * size + i) for i in range(60) for size in [[2, 4, 8][i % 3]]
-    ]
+def drawn_by_hand(jobs: list[tuple[str, int, float]], draw: int, sample: int) -> pd.DataFrame:
+    """The pool in the order of its lots, thinned to ten times the sample; then places with replacement."""
     begin = int(utc("2018-01-01T00:00:00").timestamp())
-    drawn = []
+    drawn: list[tuple[str, int, float]] = []
     for single in (False, True):
         side = [job for job in jobs if (job[1] == 1) == single]
         lots = {job: hashlib.md5(f"{job[0]} 3 {begin}".encode()).hexdigest()[:8] for job in side}
-        pool = sorted(side, key=lambda job: lots[job])
-        steps = [f"3 {name} {int(single)}" for name in ("first_step", "second_step", "start")]
+        pool = sorted(side, key=lambda job: lots[job])[: 10 * sample]
+        half = 2 * draw + int(single)
+        steps = [f"3 {name} {half}" for name in ("first_step", "second_step", "start")]
         a, b, c = (int(hashlib.md5(step.encode()).hexdigest()[:7], 16) + 1 for step in steps)
-        places = [(a * turn % PRIME * turn + b * turn + c) % PRIME % 60 for turn in range(1, 41)]
-        drawn += [pool[place] for place in places]
-    sizes, runs = pd.Series([job[1] for job in drawn]), pd.Series([job[2] for job in drawn])
-    expected = [sizes.rank().corr(runs.rank()), np.log(sizes).corr(np.log(runs))]
-    assert [row["num_jobs"] for row in rows] == [80, 80]
-    for row, value in zip(rows, expected, strict=True):
-        assert (row["low"], row["mean"], row["high"]) == pytest.approx((value,) * 3, abs=1e-12)
+        turns = range(1, sample + 1)
+        drawn += [pool[(a * t % PRIME * t + b * t + c) % PRIME % len(pool)] for t in turns]
+    return pd.DataFrame(drawn, columns=["id", "size", "run_s"])
+
+
+@pytest.mark.parametrize(
+    ("sample", "draws", "num_side"), [(40, 1, 60), (20, 40, 60), (10, 7, 150)]
+)
+def test_draws_are_what_they_say(
+    lake_of: Callable[..., Lake], sample: int, draws: int, num_side: int
+) -> None:
+    """Draws made again by hand, and what lies between the 2.5th and the 97.5th percentile of them."""
+    jobs = [(str(i), 1, 600.0 + i) for i in range(num_side)]
+    sizes = [[2, 4, 8][i % 3] for i in range(num_side)]
+    jobs += [(str(1000 + i), size, 600.0 * size + i) for i, size in enumerate(sizes)]
+    lake = lake_of([job(id, num_gpus=size, run_s=run_s) for id, size, run_s in jobs])
+    params = {"sample": sample, "draws": draws, "seed": 3}
+    rows = ask(lake, "size-vs-walltime", params).rows
+    frames = [drawn_by_hand(jobs, draw, sample) for draw in range(draws)]
+    spearman = [frame["size"].rank().corr(frame["run_s"].rank()) for frame in frames]
+    pearson = [np.log(frame["size"]).corr(np.log(frame["run_s"])) for frame in frames]
+    assert [(row["num_jobs"], row["num_draws"]) for row in rows] == [(2 * sample, draws)] * 2
+    for row, values in zip(rows, (spearman, pearson), strict=True):
+        expected = (*np.percentile(values, [2.5, 97.5]), np.mean(values))
+        assert (row["low"], row["high"], row["mean"]) == pytest.approx(expected, abs=1e-12)
 
 
 def test_draws_lie_around_the_plain_coefficient(lake_of: Callable[..., Lake]) -> None:
