@@ -1,4 +1,4 @@
-"""Columns, orders and shares that are easily taken for one another: values worked by hand, none of them equal."""
+"""Columns, orders and shares that are easily taken for one another: values worked by hand, none equal."""
 
 from __future__ import annotations
 
@@ -139,7 +139,11 @@ def test_a_job_that_was_eligible_before_its_submission_has_no_parts(lake_of: Mak
 
 def test_a_fate_s_share_is_of_its_group(lake_of: Make) -> None:
     gone = {"started_at": None, "wait_s": None, "run_s": None, "state": "cancelled"}
-    rows = [waited(1, 1.0), *(waited(i, 1.0, queue="b") for i in (2, 3, 4)), job(5, queue="b", **gone)]
+    rows = [
+        waited(1, 1.0),
+        *(waited(i, 1.0, queue="b") for i in (2, 3, 4)),
+        job(5, queue="b", **gone),
+    ]
     found = ask(lake_of(rows), "abandoned-waits", by="queue").rows
     shares = {(row["queue"], row["fate"]): row["share"] for row in found}
     assert (shares["b", "started"], shares["b", "abandoned"]) == (0.75, 0.25)

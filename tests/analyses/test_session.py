@@ -31,7 +31,11 @@ def test_counts_are_of_the_question_that_is_asked(lake_of: Make) -> None:
     rows[2]["num_cpus"] = 8
     with open_session(lake_of(rows), unit="gpu") as session:
         a, b, again = (run(session, "parallelism", where=f"queue = '{q}'") for q in "aba")
-    assert [(each.num_selected, each.num_used) for each in (a, b, again)] == [(3, 1), (3, 1), (3, 1)]
+    assert [(each.num_selected, each.num_used) for each in (a, b, again)] == [
+        (3, 1),
+        (3, 1),
+        (3, 1),
+    ]
     left = [[entry.num_jobs for entry in each.left_out] for each in (a, b, again)]
     assert left == [[1, 1], [0, 2], [1, 1]]
     assert [dict(each.uncounted) for each in (a, b, again)] == [{"c": 1}, {}, {"c": 1}]
@@ -75,7 +79,7 @@ def test_several_clusters_stand_side_by_side_or_one_is_chosen(two: Lake) -> None
 
 
 def test_remarks_are_of_each_cluster(two: Lake) -> None:
-    """n2 has no GPU in use; n1 and n3 have four each. Two GPUs of d are busy, and ten for half of the time."""
+    """n2 has no GPU in use, n1 and n3 four each. Two GPUs of d are busy, and ten for half of the time."""
     told = remarks(ask(two, "load", by="cluster"), language("en"))
     assert told[0].startswith("more GPUs are busy than c has in 100.0 % of this time, up to 6 of 4")
     assert "the size of d is unknown" in told[1] and "6.0 GPUs are busy in the mean" in told[1]
@@ -188,7 +192,7 @@ def test_a_period_of_centuries_is_cut_near_the_jobs(lake_of: Make) -> None:
 def test_values_in_a_list(
     lake_of: Make, column: str, values: tuple[Any, ...], num_jobs: int
 ) -> None:
-    """Sizes of one, two, three and four, and five to eight are a class each; none and unknown are two more."""
+    """One, two, three and four, and five to eight GPUs are a class each; none and unknown are two more."""
     sizes = (1, 2, 3, 4, 5, 0, None)
     lake = lake_of([job(i, num_gpus=size) for i, size in enumerate(sizes)])
     with open_session(lake) as session:

@@ -98,9 +98,7 @@ def drawn_by_hand(jobs: list[tuple[str, int, float]], draw: int, sample: int) ->
     return pd.DataFrame(drawn, columns=["id", "size", "run_s"])
 
 
-@pytest.mark.parametrize(
-    ("sample", "draws", "num_side"), [(40, 1, 60), (20, 40, 60), (10, 7, 150)]
-)
+@pytest.mark.parametrize(("sample", "draws", "num_side"), [(40, 1, 60), (20, 40, 60), (10, 7, 150)])
 def test_draws_are_what_they_say(
     lake_of: Callable[..., Lake], sample: int, draws: int, num_side: int
 ) -> None:
