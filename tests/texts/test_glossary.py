@@ -156,7 +156,7 @@ def test_english_says_the_percentile_and_the_unit_of_its_keys() -> None:
 # what stands right before (or after) a value, where two of a sentence could change places
 BESIDE = {
     "en": {
-        "finding waits": ("within {median}", "ten waits for longer than {p90}", "hundred for longer than {p99}"),
+        "finding waits": ("within {median}", "ten waits for longer than {p90}", "longer than {p99}"),
         "finding run-time": ("at most {median}", "mean is {mean}", "{share_long} run for a day"),
         "finding over-request": ("uses {median} of", "for {times} times", "mean use is {mean}"),
         "finding weak-scaling": ("Spearman {mean}", "between {low} and {high}"),
