@@ -74,6 +74,12 @@ def test_numbers_worked_by_hand(two: Lake) -> None:
     assert (c["share_completed"], c["share_failed"], c["share_cancelled"]) == (0.75, 0.25, 0.0)
 
 
+def test_jobs_without_a_gpu_are_counted_and_not_unknown(lake: Lake) -> None:
+    put_jobs(lake, [job(1), job(2, num_gpus=4), job(3, num_gpus=0, num_cpus=8)])
+    c = values(compare(lake, "c"), "c")
+    assert (c["num_gpu_jobs"], c["num_cpu_jobs"], c["gpus_per_job_mean"]) == (2, 1, 2.5)
+
+
 @pytest.mark.parametrize(
     ("columns", "subject", "verdict"),
     [

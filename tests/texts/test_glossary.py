@@ -253,6 +253,19 @@ def test_which_jobs_a_sentence_counts(
     assert tuple(language(code).jobs(min_run_s, states) for code in LANGUAGES) == told
 
 
+@pytest.mark.parametrize(
+    ("code", "heads"),
+    [
+        ("en", ["Read", "New", "Repeated", "In conflict", "Rejected", "Jobs", "Users", "Accounts"]),
+        ("ja", ["読込", "新規", "重複", "矛盾", "拒否", "ジョブ数", "利用者数", "アカウント数"]),
+        ("ko", ["읽음", "새로움", "중복", "모순", "거부", "작업 수", "사용자 수", "계정 수"]),
+    ],
+)
+def test_heads_of_the_report_s_tables(code: str, heads: list[str]) -> None:
+    keys = ("read", "new", "repeated", "conflicts", "rejected", "jobs", "users", "accounts")
+    assert [language(code).texts["report"][key] for key in keys] == heads
+
+
 def test_what_a_language_lacks_is_english() -> None:
     words = language("ja", "cpu")
     assert words.told("title", "no-such-analysis", "Busy users") == "Busy users"

@@ -98,9 +98,14 @@ def _unknown_share(metric: Metric, rows: Sequence[Row]) -> float:
     """The share of jobs of which the log does not say enough, 0 where it is small."""
     if not metric.unknown:
         return 0.0
-    unknown = [row for row in rows if str(row[metric.unknown] or "unknown").startswith("unknown")]
+    unknown = [row for row in rows if _is_unknown(row[metric.unknown])]
     share = _sum("num_jobs", unknown) / (_sum("num_jobs", rows) or 1.0)
     return share if share > LARGEST_UNKNOWN_SHARE else 0.0
+
+
+def _is_unknown(value: Any) -> bool:
+    """Null or a word such as `unknown-nodes`; no GPU at all is a number like any other."""
+    return value is None or str(value).startswith("unknown")
 
 
 def _fits(row: Row, wanted: Mapping[str, Any]) -> bool:
