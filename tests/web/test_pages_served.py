@@ -15,6 +15,7 @@ import pytest
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
 from tests.conftest import job, put_jobs, utc
+from tests.web._html import get, plain, table
 from tests.web._site import running
 
 FACTS = '{"zone": "Asia/Tokyo"}'
@@ -42,26 +43,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     html = {"Accept": "text/html"}
     with running(create_app(lake)) as server, server.client(headers=html) as asking:
         yield asking
-
-
-def get(client: httpx.Client, path: str) -> str:
-    answer = client.get(path)
-    assert answer.status_code == 200, answer.text
-    return answer.text
-
-
-def plain(html: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
-
-
-def table(html: str) -> list[dict[str, str]]:
-    """The rows of a page's first table by its headings."""
-    head, body = (re.search(rf"<{part}>(.*?)</{part}>", html, re.S) for part in ("thead", "tbody"))
-    assert head and body
-    names = [plain(each).rstrip(" ↑↓") for each in re.findall(r"<th.*?</th>", head[1], re.S)]
-    rows = re.findall(r"<tr>(.*?)</tr>", body[1], re.S)
-    cells = [[plain(each) for each in re.findall(r"<td.*?</td>", row, re.S)] for row in rows]
-    return [dict(zip(names, row, strict=True)) for row in cells]
 
 
 def test_people_by_their_headings(client: httpx.Client) -> None:
