@@ -131,7 +131,7 @@ def test_periods_are_whole_months(u1: httpx.Client) -> None:
 def test_sizes_are_whole_classes(tmp_path: Path) -> None:
     """3 and 4 GPUs are one class, asked for whole or not at all."""
     rows = jobs_of("01234", 0, num_gpus=3) + jobs_of("01234", 10, num_gpus=4)
-    rows += jobs_of("01234", 20, num_gpus=5)
+    rows += jobs_of("01234", 20, num_gpus=5) + jobs_of("01234", 30, num_gpus=None)
     readers = Readers(put_jobs(Lake.create(tmp_path), rows))
 
     def num(**sizes: int) -> int:
@@ -166,6 +166,18 @@ def test_side_by_side_each_cluster_has_its_own_cells(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="people of b"):
         february = Filters(since="2018-02-01", until="2018-02-28")
         look(readers, U0, february, replace(february.selection("cluster"), clusters=("b", "c")))
+
+
+def test_side_by_side_only_what_enough_people_of_each_have_is_shown(tmp_path: Path) -> None:
+    """In b nobody's wait is known."""
+    rows = [job(i, cluster=name, user=f"u{i}") for name in "bc" for i in range(6)]
+    rows = [row | ({"wait_s": None} if row["cluster"] == "b" else {}) for row in rows]
+    readers = Readers(put_jobs(Lake.create(tmp_path), rows))
+    filters = Filters()
+    both = replace(filters.selection("cluster"), clusters=("b", "c"))
+    assert look(readers, U0, filters, both).measures == {"hours", "runs", "long_runs"}
+    alone = replace(filters.selection(), clusters=("c",))
+    assert look(readers, U0, filters, alone).measures == {"hours", "waits", "runs", "long_runs"}
 
 
 # ---- which analyses may be narrowed

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.access import Viewer
-from hakaru.web.filters import AnalysisQuery, FigureQuery, Filters, JobQuery
+from hakaru.web.filters import AnalysisQuery, CompareQuery, FigureQuery, Filters, JobQuery
 from hakaru.web.models import Table
 from hakaru.web.privacy import step_of, to_digits, to_step
+from hakaru.web.privacy._place import _joined, _share
+from hakaru.web.privacy._rounded import rounded
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service import Asker, Service
@@ -103,8 +107,10 @@ def test_by_hours_people_without_hours_do_not_count(tmp_path: Path) -> None:
     shown = answered(asker_of(tmp_path, rows), "parallelism", weight="gpu-hours")
     assert [row["parallelism"] for row in shown.rows] == ["single-pe", "single-node"]
     none = [row | ({"run_s": None} if 10 <= int(row["job_id"]) < 20 else {}) for row in rows]
-    hidden = answered(asker_of(tmp_path / "none", none), "parallelism", weight="gpu-hours")
-    assert hidden.rows == []
+    zero = [row | ({"run_s": 0.0} if 10 <= int(row["job_id"]) < 20 else {}) for row in rows]
+    for name, each in (("none", none), ("zero", zero)):
+        hidden = answered(asker_of(tmp_path / name, each), "parallelism", weight="gpu-hours")
+        assert hidden.rows == [], name
 
 
 def test_one_person_in_many_queues_is_one_person(tmp_path: Path) -> None:
@@ -154,6 +160,23 @@ def test_who_waits_is_not_hidden_by_who_runs(tmp_path: Path) -> None:
     assert morning == []
 
 
+def test_a_long_job_is_there_on_every_day_of_it(tmp_path: Path) -> None:
+    """From the third u0 alone is there: until the eighth, or for ever where the job still runs."""
+    whole = running("012345", 0, 1) + running("012345", 20, 10)
+    ended = {"ended_at": utc("2018-01-08"), "run_s": 428400.0}
+    still = {"ended_at": None, "run_s": None, "state": "running"}
+    for name, end in (("ended", ended), ("still", still)):
+        asker = asker_of(tmp_path / name, whole + running("0", 10, 3, **end))
+        assert not days_of(answered(asker, "load")) & {3, 4, 5, 6, 7}, name
+
+
+def test_only_those_whose_jobs_count_are_there(tmp_path: Path) -> None:
+    """On the fifth the jobs of five people have no known size: the machine shows u0's alone."""
+    rows = running("012345", 0, 1) + running("012345", 20, 9) + running("0", 10, 5)
+    rows += running("12345", 30, 5, num_gpus=None)
+    assert 5 not in days_of(answered(asker_of(tmp_path, rows), "load"))
+
+
 def test_the_log_begins_and_ends_with_whole_days(tmp_path: Path) -> None:
     rows = running("012345", 0, 1, submitted_at=utc("2018-01-01T07:33:21"))
     table = answered(asker_of(tmp_path, rows), "load")
@@ -181,6 +204,29 @@ def test_a_place_is_that_of_its_bucket(tmp_path: Path) -> None:
     asker = asker_of(tmp_path, rows)
     found = [asker.job(JobQuery(cluster="c", job_id=str(900 + i))).among_cluster for i in range(5)]
     assert [each.run for each in found if each] == [found[0].run if found[0] else None] * 5
+
+
+def test_the_last_people_of_a_histogram_join_the_bucket_before() -> None:
+    """Five people have a job each of at most 1, and two of at most 2; one person has four of more."""
+    found = [{"place": 0, "holder": f"u{i}", "num_jobs": 1} for i in range(5)]
+    found += [{"place": 1, "holder": f"u{i}", "num_jobs": 2} for i in range(5)]
+    found += [{"place": 2, "holder": "u0", "num_jobs": 4}]
+    buckets = _joined([1.0, 2.0, math.inf], found, by_file=False)
+    assert [(each.to, each.num_jobs) for each in buckets] == [(1.0, 5), (math.inf, 14)]
+    # 12 of 19 are 63 %, 2.5 of them 13 %; half of the jobs is the step that is five of them
+    assert [_share(buckets, value) for value in (1.0, 1.5, 99.0)] == [0.0, 0.5, 0.5]
+
+
+def test_what_counts_jobs_is_as_coarse_as_shares() -> None:
+    """Of fifty jobs a step is a tenth: of all arrivals, ten, it is one."""
+    table = pa.table(
+        {"hour": [0.25, 1.0], "mean": [3.4, 6.6], "median_s": [3.4567, 6.6], "share": [0.34, 0.66],
+         "utilisation": [0.34, None], "run_to_h": [0.123456, 1.0]}
+    )  # fmt: skip
+    assert rounded(table, 50, ("hour",), ("mean",)).to_pydict() == {
+        "hour": [0.25, 1.0], "mean": [3.0, 7.0], "median_s": [3.46, 6.6], "share": [0.3, 0.7],
+        "utilisation": [0.3, None], "run_to_h": [0.123456, 1.0],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -212,8 +258,15 @@ def test_run_times_give_nothing_of_the_one_who_failed(tmp_path: Path) -> None:
     for id in ("walltime", "request-accuracy", "walltime-cdf"):
         with pytest.raises(Refused):
             answered(asker, id, state=("any",))
+    found = asker.compare(CompareQuery(cluster=("c",))).metrics
+    cells = {each["id"]: each["computed"]["c"] for each in found}
+    assert cells["run_mean_s"]["value"] is None
+    assert cells["wait_median_s"]["value"] is not None
     many = rows + jobs_of("1234", 30, state="failed")
     assert answered(asker_of(tmp_path / "many", many), "walltime").rows[0]["mean_h"] == 1.0
+    # who was cancelled in the queue has no hours to be found out
+    none = jobs_of("012345678", 0) + jobs_of("7", 20, state="cancelled", run_s=None)
+    assert answered(asker_of(tmp_path / "none", none), "walltime").rows[0]["mean_h"] == 1.0
 
 
 def test_the_days_of_the_log_are_not_counted(tmp_path: Path) -> None:
