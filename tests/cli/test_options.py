@@ -164,17 +164,6 @@ def test_a_token_lasts_the_days_that_are_asked_for(tmp_path: Path) -> None:
     listed = {line.split("│")[2].strip(): line for line in lines if line.count("│") > 5}
     assert "2018-01-01 00:00 (expired)" in listed["old"] and "ann" in listed["old"]
     assert "expired" not in listed["a"]
-    assert hakaru("token", "revoke", "-w", tmp_path, "a").output == "revoked a (operator)\n"
-    assert [each.name for each in Tokens(tmp_path).all()] == ["old"]
-
-
-def test_one_name_is_one_token_and_an_operator_is_nobody_s_user(tmp_path: Path) -> None:
-    create = ("token", "create", "-w", tmp_path, "--name")
-    assert hakaru(*create, "a", "--role", "operator").exit_code == 0
-    taken = hakaru(*create, "a", "--role", "user", "--user", "ann")
-    assert taken.exit_code == 1 and "has a token 'a' already" in taken.stderr
-    both = hakaru(*create, "b", "--role", "operator", "--user", "ann")
-    assert both.exit_code == 1 and "leave out --user" in both.stderr
 
 
 def test_serve_passes_on_what_is_asked(log: Path, tmp_path: Path, monkeypatch: Any) -> None:

@@ -266,8 +266,9 @@ def test_the_log_has_neither_tokens_nor_queries(
     with closed_site.client("operator") as client:
         client.get("/api/v1/jobs", params={"user": "somebody-secret"})
         client.get("/api/v1/%0a%0dforged")
+        client.get("/api/v1/nowhere")
     text = "\n".join(record.getMessage() for record in caplog.records if record.name != "httpx")
-    assert "GET /api/v1/jobs 200" in text
+    assert "GET /api/v1/jobs 200" in text and "GET /api/v1/nowhere 404" in text
     assert "somebody-secret" not in text
     assert closed_site.secrets["operator"] not in text
     assert "\nforged" not in text

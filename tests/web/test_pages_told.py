@@ -192,6 +192,18 @@ def test_a_download_is_of_what_the_page_shows(client: httpx.Client) -> None:
         assert chosen in links(page, "/api/v1/analyses/walltime")
 
 
+def test_a_long_table_is_cut_on_its_page_and_whole_in_its_file(client: httpx.Client) -> None:
+    """From noon on the last of December until six on the tenth of February, by six hours."""
+    page = get(client, "/workload/load?cluster=east&param.bins=200")
+    assert len(table(page)) == 100
+    assert "The first 100 of 163 rows; the download has them all." in plain(page)
+    (csv,) = [
+        each for each in links(page, "/api/v1/analyses/load") if each.get("format") == ["csv"]
+    ]
+    lines = client.get("/api/v1/analyses/load", params=csv).text.splitlines()  # type: ignore[arg-type]
+    assert len(lines) == 1 + 163
+
+
 def test_the_overview_is_of_its_filters_and_its_cluster_s_clock(client: httpx.Client) -> None:
     """ann's seven jobs of two GPU-hours in February, against her nine of one in January."""
     february = "cluster=east&since=2018-02-01&until=2018-02-28&user=ann"

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import httpx
@@ -18,6 +19,7 @@ from click.testing import CliRunner
 
 from hakaru.cli import main
 from hakaru.lake import Lake
+from hakaru.web import server
 from hakaru.web.server import is_loopback, listening, url_of, urls_of_others
 from tests.conftest import job, put_jobs
 
@@ -146,6 +148,18 @@ def test_its_own_addresses_answer() -> None:
 )  # fmt: skip
 def test_which_addresses_lead_to_this_machine_only(host: str, here: bool) -> None:
     assert is_loopback(host) is here
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_requests_are_logged_only_if_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    logged: list[bool] = []
+    monkeypatch.setattr(server, "_log_requests", lambda: logged.append(True))
+    idle = SimpleNamespace(run=lambda sockets: None)
+    monkeypatch.setattr(server, "server_of", lambda app: idle)
+    server.serve(Lake.create(tmp_path), "127.0.0.1", 0, access_log=asked)
+    assert bool(logged) is asked
 
 
 def test_one_address_is_told_once() -> None:

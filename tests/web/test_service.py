@@ -99,6 +99,14 @@ def test_a_user_sees_whole_months_of_the_sites_clock(tmp_path: Path) -> None:
     assert f"{found.first_submit:%Y-%m-%d} {found.last_submit:%Y-%m-%d}" == "2018-02-01 2018-04-30"
 
 
+def test_sizes_count_in_the_unit_that_is_asked_for(tmp_path: Path) -> None:
+    lake = put_jobs(Lake.create(tmp_path), [job(1, num_gpus=2, num_cpus=16)])
+    for unit, size in (("gpu", 2), ("cpu", 16)):
+        asker = Service(Readers(lake, unit=unit)).of(BOSS)  # type: ignore[arg-type]
+        assert asker.clusters().clusters[0].unit == unit
+        assert asker.jobs(JobsQuery()).rows[0]["num_pes"] == size
+
+
 def test_figures_of_processors_do_not_say_gpus(tmp_path: Path) -> None:
     rows = [job(n, num_gpus=None, num_cpus=8 * n) for n in range(1, 4)]
     drawn = asker_of(tmp_path, rows).figure("load", FigureQuery())

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
 from hakaru.web.privacy import RULES
+from tests.conftest import job, put_jobs
+from tests.web._site import closed
 from tests.web.privacy._ask import API, get, refused
 
 # Every endpoint of the API, and what decides what a user sees of it. A new one fails below until it is here.
@@ -212,6 +216,18 @@ def test_the_lake_has_no_counts(u1: httpx.Client, boss: httpx.Client) -> None:
     assert next(table["num_rows"] for table in full["tables"] if table["name"] == "jobs") == 45
     counts = [v for row in lake["ingests"] for n, v in row.items() if n.startswith("num_")]
     assert counts and set(counts) == {None}
+
+
+def test_a_page_says_what_it_withholds(tmp_path: Path) -> None:
+    """Two people use eight GPUs: their row goes with that of four GPUs."""
+    sizes = ((2, range(1, 8)), (4, range(1, 6)), (8, range(6, 8)))
+    rows = [job(10 * n + i, user=f"u{i}", num_gpus=n) for n, people in sizes for i in people]
+    lake = put_jobs(Lake.create(tmp_path / "lake"), rows)
+    with closed(lake, tmp_path) as server, server.client("u1") as client:
+        page = client.get("/workload/gpus-single-node", headers={"Accept": "text/html"}).text
+        own = client.get("/workload/gpus-single-node?user=u1", headers={"Accept": "text/html"}).text
+    assert "Withheld rows: 2. Withheld columns: num_jobs, pe_hours." in page
+    assert "Withheld" not in own
 
 
 def test_files_of_the_pages_hold_no_more_than_the_api(u1: httpx.Client) -> None:
