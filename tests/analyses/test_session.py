@@ -57,7 +57,7 @@ def test_what_exceeds_the_machine_is_that_of_the_question(lake_of: Make) -> None
 
 @pytest.fixture
 def two(lake: Lake) -> Lake:
-    """`c` in Tokyo on four GPUs, six of which are busy; `d` in UTC, on nodes that its log names."""
+    """`c` in Tokyo on four GPUs, six of which are busy; `d` in Berlin, on nodes that its log names."""
     mine = [stay(1, 0, 0, 60, num_gpus=6), stay(2, 30, 30, 60, num_gpus=None, num_nodes=None)]
     put_jobs(lake, mine, '{"nodes": 1, "gpus_per_node": 4, "zone": "Asia/Tokyo"}')
     theirs = [
@@ -65,7 +65,7 @@ def two(lake: Lake) -> Lake:
         stay(2, 0, 0, 60, cluster="d", num_gpus=0, nodes=["n2"]),
         stay(3, 30, 30, 60, cluster="d", num_gpus=8, num_nodes=2, nodes=["n1", "n3"], queue="b"),
     ]
-    return put_jobs(lake, theirs)
+    return put_jobs(lake, theirs, zone="Europe/Berlin")
 
 
 def test_several_clusters_stand_side_by_side_or_one_is_chosen(two: Lake) -> None:
