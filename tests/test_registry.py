@@ -90,3 +90,8 @@ def test_a_list_of_just_as_many_names_is_not_cut() -> None:
 def test_at_most_three_names_are_proposed() -> None:
     names = ["queue1", "queue2", "queue3", "queue4"]
     assert hint("queue", names).count("queue") == 3
+
+
+def test_capital_letters_do_not_hide_what_was_meant() -> None:
+    assert hint("WALLTIME", ["walltime", "queues"]) == "did you mean walltime?"
+    assert hint("anneliese", ["Anneliese", "Bo"]) == "did you mean Anneliese?"

@@ -21,6 +21,7 @@ from hakaru.settings import (
     Workspace,
     check_cluster_name,
     load,
+    toml_table,
 )
 
 
@@ -152,6 +153,42 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "num_bytes"),
+    [("2MB", 2_000_000), ("2MiB", 2_097_152), ("1.5GB", 1_500_000_000), ("1 GiB", 1_073_741_824)],
+)
+def test_a_size_is_in_steps_of_1000_or_1024(tmp_path: Path, text: str, num_bytes: int) -> None:
+    assert toml(tmp_path, f'ingest.max_unpacked = "{text}"').ingest.max_unpacked == num_bytes
+
+
+def test_a_day_of_work_may_be_the_whole_day(tmp_path: Path) -> None:
+    assert toml(tmp_path, "clusters.c.working_hours = [0, 24]").cluster("c").working_hours == (
+        0,
+        24,
+    )
+
+
+def test_the_machine_is_its_own_number_or_nodes_times_what_one_has() -> None:
+    """Of one unit nothing follows for the other, and a number for the whole machine comes first."""
+    moved = datetime(2018, 1, 1, tzinfo=UTC)
+    nodes = (Capacity(10), Capacity(20, moved))
+    gpus_only = Cluster(nodes=nodes, gpus_per_node=4)
+    assert gpus_only.size("gpu") == (Capacity(40), Capacity(80, moved))
+    assert (gpus_only.per_node("gpu"), gpus_only.per_node("cpu")) == (4, None)
+    assert gpus_only.size("cpu") == ()
+    cpus_only = Cluster(nodes=nodes, cpus_per_node=36)
+    assert cpus_only.size("cpu")[0] == Capacity(360) and cpus_only.size("gpu") == ()
+    both = Cluster(nodes=nodes, gpus_per_node=4, cpus_per_node=36, gpus=(Capacity(42),))
+    assert both.size("gpu") == (Capacity(42),) and both.size("cpu")[1].count == 720
+
+
+def test_a_name_with_a_dot_is_one_table_of_the_file(tmp_path: Path) -> None:
+    """What a message advises to write must set the cluster of that name."""
+    for name in ("abci-2.0", "a_1"):
+        text = f'{toml_table(name)}\nzone = "Asia/Tokyo"'
+        assert toml(tmp_path, text).cluster(name).zone == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("colour = 1", "colour: unknown key; known: workspace, engine, ingest, web, clusters"),
@@ -163,6 +200,7 @@ def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
         ("engine.threads = 1.5", "engine.threads: expected a whole number"),
         ("web.hosts = 'a'", "web.hosts: expected a list of texts, found 'a'"),
         ("web.proxy_header = 'X-User'", "web: proxy_header and proxy_address go together"),
+        ("web.proxy_address = '10.0.0.5'", "web: proxy_header and proxy_address go together"),
         (
             "web.proxy_address = 'proxy'\nweb.proxy_header = 'X-User'",
             "web.proxy_address: expected an IP address",

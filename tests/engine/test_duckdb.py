@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -36,11 +39,34 @@ def engine() -> Iterator[DuckDBEngine]:
         ("max(weekday(DATE '2018-01-01'))", 0),
         ("max(hour(from_utc_timestamp(timestamp_seconds(0), 'Asia/Tokyo')))", 9),
         ("max(hour(timestamp_seconds(0)))", 0),
+        ("max(hour(from_utc_timestamp(timestamp_seconds(0), '+05:30')))", 5),
+        ("max(minute(from_utc_timestamp(timestamp_seconds(0), '+05:45')))", 45),
+        ("max(hour(from_utc_timestamp(timestamp_seconds(0), '-03:30')))", 20),
+        ("max(datediff(DATE '2018-01-04', DATE '2018-01-01'))", 3),
+        ("max(conv('ff', 16, 10))", "255"),
     ],
 )
 def test_speaks_sparks_words(engine: DuckDBEngine, expression: str, value: object) -> None:
     engine.constants("t", pa.table({"x": [1, 2, 3, 4]}))
     assert engine.query(f"SELECT {expression} AS v FROM t")["v"].to_pylist() == [value]
+
+
+def test_nulls_sort_as_spark_sorts_them(engine: DuckDBEngine) -> None:
+    engine.constants("t", pa.table({"x": [2, None, 1]}))
+    assert engine.query("SELECT x FROM t ORDER BY x")["x"].to_pylist() == [None, 1, 2]
+    assert engine.query("SELECT x FROM t ORDER BY x DESC")["x"].to_pylist() == [2, 1, None]
+
+
+def test_times_are_utc_wherever_the_process_runs() -> None:
+    code = (
+        "from hakaru.engine.duckdb import connect, one_row; from hakaru.settings import Engine; "
+        'print(one_row(connect(Engine()), "SELECT hour(to_timestamp(0))")[0])'
+    )
+    environment = os.environ | {"TZ": "Asia/Tokyo"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "0", done.stderr
 
 
 def test_explodes_a_sequence(engine: DuckDBEngine) -> None:

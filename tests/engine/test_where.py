@@ -200,6 +200,7 @@ def test_conditions_join_and_renumber(engine: DuckDBEngine) -> None:
         "at = 5",
         "at = 'yesterday'",
         "at = '0001-01-01'",
+        "at = '1899-12-31'",
         "at = '9999-12-31'",
         "good = 1",
         "size = -'1'",

@@ -125,7 +125,62 @@ def test_a_random_shift_is_whole_weeks_and_follows_the_salt() -> None:
     assert len({make_disguise(None, "random").shift_days for _ in range(20)}) > 1
 
 
-@pytest.mark.parametrize("shift", ["10", "0", "soon", "7.0", "70000"])
+def test_a_salt_of_eight_characters_is_enough() -> None:
+    assert make_disguise("12345678", None).key != make_disguise("12345679", None).key
+    with pytest.raises(HakaruError, match="has 7 characters; it needs at least 8"):
+        make_disguise("1234567", None)
+
+
+def test_times_move_back_as_far_as_1970(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
+    """2018 began 17,532 days after 1970: 2,504 weeks before is 5 January 1970, one more is not."""
+    lake = lake_of([job(1)])
+    export(lake, tmp_path / "x.parquet", "parquet", "--anonymise", "--shift-times", "-17528")
+    assert rows_of(tmp_path / "x.parquet")[0]["submitted_at"] == utc("1970-01-05T00:00:00")
+    command = ("export", "-w", lake.workspace, "-o", tmp_path / "y.parquet", "--format", "parquet")
+    refused = hakaru(*command, "--anonymise", "--shift-times", "-17535")
+    assert refused.exit_code == 1 and "before 1970" in refused.output
+
+
+def test_a_slash_in_a_name_is_no_log(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
+    """Only a name that has its job's log before it keeps the log's pseudonym."""
+    lake = lake_of([job("a/7", user="a/5", account="lab/x")])
+    export(lake, tmp_path / "x.parquet", "parquet", "--anonymise", "--salt", SALT)
+    (row,) = rows_of(tmp_path / "x.parquet")
+    assert row["user"] == f"{pseudonym('x', 'a')}/{pseudonym('u', 'a/5')}"
+    assert row["account"] == pseudonym("g", "lab/x")
+
+
+def test_the_manifest_says_what_became_of_each_column(tmp_path: Path) -> None:
+    """SWF numbers users, has no place for nodes, and free text is removed: each is said once."""
+    lake = small_lake(tmp_path / "lake")
+    manifest = export(lake, tmp_path / "out", "swf", "--anonymise", "--salt", SALT)
+    columns = manifest["columns"]
+    assert columns["removed"] == {"name": "free text", "modules": "free text"}
+    assert columns["replaced"] == {
+        "job_id": "numbered from 1, by time of submission",
+        "user": "numbered from 1, by first appearance",
+        "account": "numbered from 1, by first appearance",
+        "application": "numbered from 1, by first appearance",
+    }
+    assert columns["not_in_format"] == {
+        "array_id": "2 jobs have it",
+        "qos": "4 jobs have it",
+        "exit_code": "1 jobs have it",
+        "num_nodes": "9 jobs have it",
+        "gpu_model": "1 jobs have it",
+        "eligible_at": "1 jobs have it",
+        "nodes": "2 jobs have it",
+        "gpu_ids": "2 jobs have it",
+        "num_cpus": "1 jobs have it",
+    }
+    assert manifest["filters"] == {} and manifest["times"] == "as they are"
+    assert manifest["anonymised"]["salt"].startswith("given and not written anywhere")
+    plain = export(lake, tmp_path / "plain", "parquet")
+    assert plain["columns"] == {"replaced": {}, "removed": {}, "not_in_format": {}}
+    assert plain["anonymised"] is False
+
+
+@pytest.mark.parametrize("shift", ["10", "0", "soon", "7.0", "70000", "-70000"])
 def test_a_shift_that_is_not_whole_weeks_is_refused(shift: str) -> None:
     with pytest.raises(HakaruError, match="whole weeks in days such as 364"):
         make_disguise(SALT, shift)

@@ -49,6 +49,22 @@ def test_nothing_is_replaced_unless_asked(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "c.swf.gz").read_bytes() != before
 
 
+@pytest.mark.parametrize(
+    ("output", "there"), [("out", "out/c.swf.gz"), ("mine.swf", "mine.manifest.json")]
+)
+def test_neither_a_log_nor_a_manifest_of_another_is_replaced(
+    output: str, there: str, tmp_path: Path
+) -> None:
+    lake = small_lake(tmp_path / "lake")
+    (tmp_path / "out").mkdir()
+    (tmp_path / there).write_text("of somebody else")
+    command = ("export", "-w", lake.workspace, "-o", tmp_path / output, "--format", "swf")
+    refused = hakaru(*command)
+    assert refused.exit_code == 1 and f"{tmp_path / there} is there already" in refused.output
+    assert (tmp_path / there).read_text() == "of somebody else"
+    assert [path.name for path in (tmp_path / "out").iterdir()] in ([], ["c.swf.gz"])
+
+
 def test_the_filters_are_told(tmp_path: Path) -> None:
     lake = small_lake(tmp_path / "lake")
     options = ("--since", "2018-04-01", "--where", "queue = 'long'")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from hakaru.errors import LakeError
 from hakaru.lake import Lake, Upsert
-from hakaru.schema import CLUSTERS, JOBS
+from hakaru.schema import CLUSTERS, JOBS, TABLES
 from tests.conftest import job, put_jobs, utc
 from tests.lake._rows import rows
 
@@ -113,3 +115,63 @@ def test_a_file_that_says_something_else_later_is_believed_in_any_order(
         for said in order:
             lake.put_rows(con, CLUSTERS, [said])
         assert lake.facts() == {"c": {"zone": "Asia/Tokyo"}}
+
+
+# ---- what a reader asks without reading
+
+
+def test_status_is_what_lies_on_the_disk(lake: Lake, con: Any) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=1)  # Delta notes whole milliseconds
+    lake.put_rows(con, JOBS, [job(1), job(2)])
+    lake.put_rows(con, JOBS, [job(n, cluster="d") for n in range(3)])
+    status = {table.name: table for table in lake.status()}["jobs"]
+    sizes = [Path(file).stat().st_size for file in lake.files(JOBS)]
+    assert (status.num_rows, status.num_files, status.num_bytes) == (5, 2, sum(sizes))
+    assert status.version == 1 and status.committed_at is not None
+    assert before <= status.committed_at <= datetime.now(UTC)
+
+
+def test_the_span_of_a_table_is_over_all_its_files(lake: Lake, con: Any) -> None:
+    """The file written first is neither the earliest nor the latest."""
+    assert lake.span(JOBS) is None
+    for n, day in enumerate((2, 3, 1)):
+        moments = [utc(f"2018-01-0{day}T00:00:00"), utc(f"2018-01-0{day}T12:00:00")]
+        rows = [job(10 * n + i, cluster=f"c{n}", submitted_at=at) for i, at in enumerate(moments)]
+        lake.put_rows(con, JOBS, rows)
+    assert len(lake.files(JOBS)) == 3
+    assert lake.span(JOBS) == (utc("2018-01-01T00:00:00"), utc("2018-01-03T12:00:00"))
+
+
+def test_the_version_changes_with_every_table_and_with_another_lake(
+    lake: Lake, con: Any, tmp_path: Path
+) -> None:
+    seen = [lake.version()]
+    for table in TABLES.values():
+        row = dict.fromkeys(table.names) | {"cluster": "c"}
+        row |= {name: "x" for name in table.key if table.column(name).type == "string"}
+        row |= {name: 1 for name in table.key if table.column(name).type == "bigint"}
+        row |= {name: utc("2018-01-01T00:00:00") for name in table.key if name == table.time}
+        lake.put_rows(con, table, [row])
+        assert lake.version() not in seen, table.name
+        seen.append(lake.version())
+    other = Lake.create(tmp_path / "other")
+    other.put_rows(con, JOBS, [job(1)])
+    lake.put_rows(con, JOBS, [job(1)])
+    before = lake.version()
+    shutil.rmtree(lake.root / "jobs")
+    shutil.copytree(other.root / "jobs", lake.root / "jobs")
+    other.put_rows(con, JOBS, [job(2)])
+    shutil.rmtree(lake.root / "jobs")
+    shutil.copytree(other.root / "jobs", lake.root / "jobs")  # as many commits, another table
+    assert lake.version() != before
+
+
+def test_rows_count_as_moved_within_two_days_only(lake: Lake, con: Any) -> None:
+    """An id that comes again a year earlier or later is another job; in another cluster it is too."""
+    for year in (2017, 2019):
+        lake.put_rows(con, JOBS, [job(1, submitted_at=utc(f"{year}-01-01T00:00:00"))])
+    lake.put_rows(con, JOBS, [job(2, cluster="d", submitted_at=utc("2018-01-01T09:00:00"))])
+    lake.put_rows(con, JOBS, [job(3, submitted_at=utc("2018-01-02T09:00:00"))])
+    fresh = pa.Table.from_pylist([job(1), job(2), job(3)], schema=JOBS.arrow())
+    con.register("fresh", fresh)
+    assert lake.upsert(con, JOBS, "fresh", id_column="job_id") == Upsert(num_new=3, num_moved=1)

@@ -168,3 +168,12 @@ def test_a_lake_that_a_group_or_others_could_enter_is_closed(
     (tmp_path / "lake").chmod(open_mode)
     assert Lake.create(tmp_path).mode_before == open_mode
     assert mode(tmp_path / "lake") == 0o700
+
+
+def test_a_fork_leaves_the_spill_folder_of_its_parent() -> None:
+    code = (
+        "import os, sys; from hakaru.safety.files import spill_folder; mine = spill_folder(); "
+        "child = os.fork(); child or sys.exit(); os.waitpid(child, 0); print(mine.is_dir())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "True", done.stderr

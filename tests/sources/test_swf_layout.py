@@ -1,0 +1,70 @@
+"""Short logs in the Standard Workload Format, which show little of their layout, and whose start is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hakaru.lake import Lake
+from hakaru.schema import CLUSTERS
+from hakaru.sources.ingest import Summary, ingest
+from tests.conftest import put, utc
+from tests.sources.test_swf import GOOD, _jobs
+
+
+def read(lake: Lake, folder: Path, *lines: str, **options: str) -> Summary:
+    path = folder / "log.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return ingest(lake, [path], "c", options=options)
+
+
+@pytest.mark.parametrize(
+    "starts",
+    [
+        ["3 0", "3 500"],  # a job that ran twice
+        ["10 0", "20 1", "30 2", "40 3"],  # a burst of four, whose numbers have gaps
+        ["9 5"] * 1,
+    ],
+)
+def test_a_few_lines_do_not_make_another_layout(
+    starts: list[str], lake: Lake, tmp_path: Path
+) -> None:
+    rest = GOOD.split(maxsplit=2)[2]
+    summary = read(lake, tmp_path, *(f"{start} {rest}" for start in starts))
+    assert (summary.upsert.num_new, summary.num_rejected) == (len(starts), 0)
+
+
+def test_parts_of_a_whole_of_unknown_end_do_not_count_twice(lake: Lake, tmp_path: Path) -> None:
+    whole = "1 0 5 100 4 -1 -1 4 200 -1 -1 1 1 -1 1 -1 -1 -1"
+    part = "1 0 5 60 4 -1 -1 4 200 -1 3 1 1 -1 1 -1 -1 -1"
+    summary = read(lake, tmp_path, whole, part)
+    assert summary.num_rejected == 1
+    assert [(job["run_s"], job["state"]) for job in _jobs(lake)] == [(100.0, None)]
+
+
+def test_the_processors_are_those_allocated(lake: Lake, tmp_path: Path) -> None:
+    """Asked for 16, got 8: memory (kB a processor) counts for those it got; without any, as asked."""
+    read(
+        lake,
+        tmp_path,
+        "1 0 5 100 8 -1 -1 16 200 2048 1 1 1 -1 1 -1 -1 -1",
+        "2 9 5 100 -1 -1 -1 16 200 2048 1 1 1 -1 1 -1 -1 -1",
+    )
+    assert [(job["num_cpus"], job["memory_mib"]) for job in _jobs(lake)] == [(8, 16.0), (16, 32.0)]
+
+
+def test_a_start_for_a_header_without_one_replaces_nothing(lake: Lake, tmp_path: Path) -> None:
+    assert read(lake, tmp_path, GOOD, start="2014-03-01", zone="UTC").warnings == []
+
+
+def test_a_start_is_by_the_header_s_clock_before_the_site_s(lake: Lake, tmp_path: Path) -> None:
+    """The site's zone, known from another log, counts where the header has none."""
+    said = {"cluster": "c", "source": "aaic", "file": "f", "said_at": utc("2018-01-01T00:00:00")}
+    put(lake, CLUSTERS.name, [said | {"facts": '{"zone": "Europe/Paris"}'}])
+    read(lake, tmp_path, "; TimeZoneString: Asia/Tokyo", GOOD, start="2014-03-01")
+    assert _jobs(lake)[0]["submitted_at"] == utc("2014-02-28T15:02:10")
+    other = Lake.create(tmp_path / "other")
+    put(other, CLUSTERS.name, [said | {"facts": '{"zone": "Europe/Paris"}'}])
+    read(other, tmp_path, GOOD, start="2014-03-01")
+    assert _jobs(other)[0]["submitted_at"] == utc("2014-02-28T23:02:10")
