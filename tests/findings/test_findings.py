@@ -107,6 +107,21 @@ def test_every_finding_has_a_text_in_every_language(
     assert all("{" not in each.text for each in found.values())
 
 
+def test_others_stand_beside_the_jobs_that_are_chosen(lake_of: Callable[..., Lake]) -> None:
+    """All jobs of queue a failed, more than anywhere; of all jobs a fifth did, as elsewhere."""
+    rows = [job(n, queue="a", state="failed") for n in range(40)]
+    lake = lake_of(rows + [job(100 + n, queue="b") for n in range(160)])
+    assert "beside-share_failed" not in findings(lake)
+    chosen = findings(lake, where="queue = 'a'")
+    assert chosen["beside-share_failed"].values["own"] == 1
+
+
+def test_processors_are_told_as_such(lake_of: Callable[..., Lake]) -> None:
+    found = findings(lake_of([job(n, num_gpus=None, num_cpus=1) for n in range(3)]))
+    assert "use one processor" in found["single-pe"].text
+    assert "processor-hours" in found["single-pe"].text
+
+
 def test_an_empty_selection_says_nothing(lake_of: Callable[..., Lake]) -> None:
     assert findings(lake_of([job(1)]), since="2030-01-01") == {}
 

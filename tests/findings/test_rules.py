@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from hakaru.analyses._caveats import Caveats
 from hakaru.findings import FINDINGS, Finding, find
 from tests.figures._result import result
 
@@ -310,6 +312,16 @@ def test_a_result_that_rests_on_no_job_is_not_told() -> None:
     used, unused = (result("parallelism", table, {"that ran": num}) for num in (99, 100))
     assert [each.id for each in find({("parallelism", "jobs"): used})][:1] == ["single-pe"]
     assert find({("parallelism", "jobs"): unused}) == []
+
+
+def test_relative_dates_keep_back_hours_and_days_only() -> None:
+    caveats = Caveats(relative=("c",))
+    used = replace(
+        result("utilisation", {"quarter": ["all"], "utilisation": [0.5]}), caveats=caveats
+    )
+    by_hour = replace(result("arrivals-by-hour", hours(41.0)), caveats=caveats)
+    made = {("utilisation", "jobs"): used, ("arrivals-by-hour", "jobs"): by_hour}
+    assert [each.id for each in find(made)] == ["utilisation"]
 
 
 def test_findings_come_in_the_order_of_the_paper() -> None:
