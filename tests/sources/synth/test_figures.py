@@ -158,7 +158,7 @@ def test_bursts_and_users(ask: Ask) -> None:
         """
     )
     assert gap <= 2
-    assert alike > 0.6
+    assert alike > 0.56  # three standard deviations below the mean of the seeds; the log has 0.9
     top, num_users = ask(
         'SELECT max(n) / sum(n), count(*) FROM (SELECT count(*) n FROM jobs GROUP BY "user")'
     )
@@ -167,11 +167,11 @@ def test_bursts_and_users(ask: Ask) -> None:
 
 
 def test_mean_load_is_as_asked(ask: Ask) -> None:
-    """38 nodes of 8 GPUs; the period follows from the load of 0.6."""
+    """38 nodes of 8 GPUs; the period follows from the load of 0.5."""
     (load_,) = ask(
         """
         SELECT sum(num_gpus * run_s) / (304 * (max(epoch(submitted_at)) - min(epoch(submitted_at))))
         FROM jobs
         """
     )
-    assert load_ == pytest.approx(0.6, abs=0.06)
+    assert load_ == pytest.approx(0.5, abs=0.05)

@@ -1,8 +1,8 @@
 """A synthetic cluster with jobs, nodes and one-minute GPU samples, fitted to AAIC's published figures.
 
-The same parameters give the same rows, in chunks of any size. Outside the window with samples the jobs
-are no exact schedule: at the default load they ask for more than the machine 4 to 10 % of the time, by
-up to twice its size. Inside it every job has GPUs of its own. All of it is marked synthetic in the lake.
+The same parameters give the same rows, in chunks of any size. Jobs begin first come, first served, when the
+machine has enough GPUs free, so the waits come from the load. In the window with samples every job has GPUs
+of its own on its nodes; before it the GPUs are only counted. All of it is marked synthetic in the lake.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
-    from hakaru.sources.synth._samples import Placement
+    from hakaru.sources.synth._making import Making
 
 __all__ = ["Generated", "Synth", "generate", "jobs_table", "samples_table"]
 
@@ -67,9 +67,9 @@ def generate(
         try:
             _announce(lake, con, chosen, ingest_id, started_at)
             tell = _Counter(chosen, progress)
-            placement = _placement(chosen)
-            jobs = _write(lake, con, JOBS, _job_chunks(chosen, placement, CHUNK_ROWS), tell)
-            samples = _write(lake, con, SAMPLES, _sample_chunks(chosen, placement), tell)
+            making = _begin(chosen)
+            jobs = _write(lake, con, JOBS, making.jobs(CHUNK_ROWS), tell)
+            samples = _write(lake, con, SAMPLES, making.samples(), tell)
             log_ingest(
                 lake,
                 con,
@@ -90,43 +90,18 @@ def generate(
 
 def jobs_table(spec: Synth, chunk_rows: int = CHUNK_ROWS) -> Iterator[pa.Table]:
     """The jobs as canonical Arrow tables of about `chunk_rows` rows, in the order of submission."""
-    chosen = plan(spec)
-    return _job_chunks(chosen, _placement(chosen), chunk_rows)
+    return _begin(plan(spec)).jobs(chunk_rows)
 
 
 def samples_table(spec: Synth) -> Iterator[pa.Table]:
     """The samples as canonical Arrow tables, in the order of time."""
-    chosen = plan(spec)
-    return _sample_chunks(chosen, _placement(chosen))
+    return _begin(plan(spec)).samples()
 
 
-def _placement(chosen: Plan) -> Placement | None:
-    from hakaru.sources.synth._jobs import calendar
-    from hakaru.sources.synth._samples import place
+def _begin(chosen: Plan) -> Making:
+    from hakaru.sources.synth._making import Making
 
-    low, high = chosen.window_s
-    return place(chosen, calendar(chosen)) if low < high else None
-
-
-def _job_chunks(chosen: Plan, placement: Placement | None, chunk_rows: int) -> Iterator[pa.Table]:
-    import pyarrow as pa
-
-    from hakaru.sources.synth._arrow import block_table
-    from hakaru.sources.synth._jobs import BLOCK, calendar, make_block, num_blocks
-
-    shares = calendar(chosen)
-    step = max(1, chunk_rows // BLOCK)
-    for first in range(0, num_blocks(chosen), step):
-        blocks = range(first, min(first + step, num_blocks(chosen)))
-        yield pa.concat_tables(
-            [block_table(chosen, make_block(chosen, shares, block), placement) for block in blocks]
-        )
-
-
-def _sample_chunks(chosen: Plan, placement: Placement | None) -> Iterator[pa.Table]:
-    from hakaru.sources.synth._samples import samples
-
-    return samples(chosen, placement) if placement else iter(())
+    return Making(chosen)
 
 
 class _Counter:

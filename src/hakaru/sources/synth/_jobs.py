@@ -32,7 +32,10 @@ JOBS, DAYS, TASTES, TRAITS, SAMPLES = range(5)  # streams of random numbers
 
 @dataclass
 class Jobs:
-    """Jobs of a block as columns, in the order of submission; times are UTC seconds."""
+    """Jobs of a block as columns, in the order of submission; times are UTC seconds.
+
+    `started` is when a job's user may begin it, until the schedule puts the start there.
+    """
 
     number: Ints
     user: Ints
@@ -45,8 +48,17 @@ class Jobs:
     started: Ints
     run_s: Ints
 
+    @property
+    def ended(self) -> Ints:
+        return self.started + self.run_s
+
     def take(self, rows: Ints) -> Jobs:
         return Jobs(**{name: column[rows] for name, column in vars(self).items()})
+
+    @staticmethod
+    def concat(parts: list[Jobs]) -> Jobs:
+        names = vars(parts[0])
+        return Jobs(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
 
 
 @dataclass(frozen=True)
@@ -113,14 +125,14 @@ def make_block(plan: Plan, shares: Floats, block: int) -> Jobs:
     bursts = _bursts(rng, plan, first, last)
     taste = _spread_evenly(rng, bursts.size)
     work = _work(rng, plan, bursts, taste)
-    member = _members(rng, bursts)
+    member, parent = _split_heavy(plan, _members(rng, bursts), work)
+    klass, taste = bursts.klass[parent], taste[parent]
     rank = _ranks(member)
     start, gap = _burst_times(rng, plan, shares, block, member, work)
     submitted = start[member] + (gap[member] * (rank + rng.random(len(rank)))).astype(np.int64)
-    wait = _waits(rng, plan, work, bursts.klass[member], member, rank)
     # a job later in its burst was submitted later, so it has waited less for the same turn
-    turn = np.maximum(wait.turn + start[member] - submitted, 0)
-    wait_s = np.minimum(wait.dispatch + turn, figures.LONGEST_WAIT_S).astype(np.int64)
+    turn = _turns(plan, work, klass[member], member, rank) + start[member] - submitted
+    wait_s = _dispatch_s(rng, len(rank)) + np.clip(turn, 0, figures.LONGEST_TURN_S).astype(np.int64)
     order = np.argsort(submitted, kind="stable")
     jobs = Jobs(
         number=np.empty_like(order),
@@ -278,6 +290,18 @@ def _members(rng: np.random.Generator, bursts: _Bursts) -> Ints:
     return member
 
 
+def _split_heavy(plan: Plan, member: Ints, work: _Work) -> tuple[Ints, Ints]:
+    """The burst of each job where those of too many GPU-hours are several, and what each was a part of."""
+    gpus = min(plan.num_gpus, figures.NUM_NODES * figures.GPUS_PER_NODE)
+    size = np.maximum(np.bincount(member), 1)
+    gpu_s = np.bincount(member, work.run_s * work.num_gpus)
+    num_parts = np.ceil(gpu_s / (3600 * figures.HEAVIEST_BURST_H * gpus)).astype(np.int64)
+    num_parts = np.clip(num_parts, 1, size)
+    first = np.cumsum(num_parts) - num_parts
+    part = first[member] + _ranks(member) * num_parts[member] // size[member]
+    return part, np.repeat(np.arange(len(num_parts)), num_parts)
+
+
 def _ranks(member: Ints) -> Ints:
     """Each job's place within its burst, from 0."""
     order = np.argsort(member, kind="stable")
@@ -306,31 +330,20 @@ def _burst_times(
     return np.maximum(np.minimum(start, latest), low), gap
 
 
-@dataclass(frozen=True)
-class _Waits:
-    """Seconds that the dispatcher takes, and from the burst's start until it is the job's turn."""
-
-    dispatch: Floats
-    turn: Floats
-
-
-def _waits(
-    rng: np.random.Generator, plan: Plan, work: _Work, klass: Ints, member: Ints, rank: Ints
-) -> _Waits:
+def _dispatch_s(rng: np.random.Generator, num: int) -> Ints:
     seconds, chances = zip(*figures.DISPATCH_S, strict=True)
-    u = rng.random(len(rank))
-    found = np.minimum(np.searchsorted(np.cumsum(chances), u), len(seconds) - 1)
-    dispatch = np.array(seconds, dtype=np.float64)[found]
+    found = np.minimum(np.searchsorted(np.cumsum(chances), rng.random(num)), len(seconds) - 1)
+    return np.array(seconds, dtype=np.int64)[found]
+
+
+def _turns(plan: Plan, work: _Work, klass: Ints, member: Ints, rank: Ints) -> Floats:
+    """Seconds from a burst's start until its user's limit lets a job begin."""
     gpus = min(plan.num_gpus, figures.NUM_NODES * figures.GPUS_PER_NODE)
     limits = [gpus * figures.USER_LIMIT[name] for name in figures.CLASSES]
     limit = np.maximum(np.array(limits, dtype=np.int64), plan.spec.gpus_per_node)[klass]
     mean_run = np.bincount(member, work.run_s) / np.maximum(np.bincount(member), 1)
-    turn = (rank * work.num_gpus // limit) * mean_run[member]
-    share = np.array([figures.QUEUED_SHARE[name] for name in figures.CLASSES])
-    queued = np.flatnonzero(rng.random(len(rank)) < share[klass])
-    median, sigma = figures.QUEUED_WAIT
-    dispatch[queued] += median * np.exp(sigma * rng.standard_normal(len(queued)))
-    return _Waits(dispatch, turn)
+    turn: Floats = (rank * work.num_gpus // limit) * mean_run[member]
+    return turn
 
 
 def _users(rng: np.random.Generator, plan: Plan, taste: Floats) -> Ints:

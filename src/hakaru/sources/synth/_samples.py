@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,15 +10,7 @@ import pyarrow as pa
 
 from hakaru.schema import SAMPLES as SAMPLES_TABLE
 from hakaru.sources.synth import _figures as figures
-from hakaru.sources.synth._jobs import (
-    SAMPLES,
-    TRAITS,
-    Jobs,
-    block_span,
-    generator,
-    make_block,
-    num_blocks,
-)
+from hakaru.sources.synth._jobs import SAMPLES, TRAITS, Jobs, generator
 from hakaru.sources.synth._spec import Plan
 from hakaru.sources.synth._tables import Floats, Ints
 
@@ -40,9 +32,9 @@ class Placement:
     gpu: Ints
 
 
-def place(plan: Plan, shares: Floats) -> Placement:
-    """Give every job that runs in the window its GPUs; one that finds none free begins later."""
-    jobs = _window_jobs(plan, shares)
+def place(plan: Plan, blocks: Iterable[Jobs]) -> Placement:
+    """Give every job that runs in the window or later its GPUs; one that finds none free begins later."""
+    jobs = _window_jobs(plan, blocks)
     jobs = jobs.take(np.argsort(jobs.started, kind="stable"))
     started, gpus = _allocate(plan, jobs)
     order = np.argsort(jobs.number)
@@ -68,25 +60,19 @@ def samples(plan: Plan, placement: Placement) -> Iterator[pa.Table]:
         yield _measure(plan, generator(plan, SAMPLES, block), placement, held, silent, minutes)
 
 
-def _window_jobs(plan: Plan, shares: Floats) -> Jobs:
-    """Jobs that run at some moment of the window; none submitted earlier than `oldest` can."""
-    low, high = plan.window_s
-    oldest = low - figures.LONGEST_WAIT_S - max(figures.LONGEST_H.values()) * 3600
-    parts = []
-    for block in range(num_blocks(plan)):
-        if block_span(plan, shares, block)[1] >= oldest:
-            jobs = make_block(plan, shares, block)
-            runs = (jobs.started < high) & (jobs.started + jobs.run_s > low)
-            parts.append(jobs.take(np.flatnonzero(runs)))
-    columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in vars(parts[0])}
-    return Jobs(**columns)
+def _window_jobs(plan: Plan, blocks: Iterable[Jobs]) -> Jobs:
+    """Jobs that end after the window's first moment. Those after its last are placed too: where the
+    placement delays a job past the window, it takes room that the schedule gave to others."""
+    return Jobs.concat(
+        [jobs.take(np.flatnonzero(jobs.ended > plan.window_s[0])) for jobs in blocks]
+    )
 
 
 def _allocate(plan: Plan, jobs: Jobs) -> tuple[Ints, list[Ints]]:
     """Starts and GPUs, first come first served.
 
-    A loop over jobs, the only one: where a job goes depends on where those before it went. It sees the
-    window's jobs only, a thousand a day on AAIC's machine, each at some 30 µs.
+    A loop over jobs: where a job goes depends on where those before it went. It sees the window's jobs
+    only, a thousand a day on AAIC's machine, each at some 30 µs.
     """
     free_at = np.full((plan.num_nodes, plan.spec.gpus_per_node), -(2**62), dtype=np.int64)
     started = jobs.started.copy()

@@ -35,7 +35,7 @@ class Synth:
     gpus_per_node: int = figures.GPUS_PER_NODE
     num_users: int = 106
     samples_days: float = 2.0
-    load: float = 0.6
+    load: float = 0.5  # AAIC's own is 0.53
     idle_share: float = 0.1
 
 
