@@ -18,6 +18,7 @@ from hakaru.sources._strangers import refuse_stranger
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+LONGEST_NAME = 1024  # where Slurm cuts a job's name
 RELATIVE = "relative_dates"  # the fact that a log's dates count from no known day
 SOURCES: Registry[Source] = Registry("source")
 
@@ -47,13 +48,15 @@ class Source:
     read: Callable[[DuckDBPyConnection, Path, str, Mapping[str, Any]], Records]
     check: Callable[[Sequence[Path]], None] = lambda paths: None
     takes: tuple[str, ...] = ()  # options of its own, besides the zone
+    ending: str = ""  # of its files' names, for those whose beginning does not settle it
 
 
 def source(id: str, title: str) -> Callable[[type], type]:
-    """Register a class with `recognises`, `read` and perhaps `check` as static methods, and `takes`."""
+    """Register a class with `recognises`, `read` and perhaps `check` as static methods, `takes`, `ending`."""
 
     def register(cls: Any) -> type:
-        optional = {name: getattr(cls, name) for name in ("check", "takes") if hasattr(cls, name)}
+        names = ("check", "takes", "ending")
+        optional = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
         SOURCES.add(
             Source(id=id, title=title, recognises=cls.recognises, read=cls.read, **optional)
         )
@@ -73,10 +76,12 @@ def load_all() -> Registry[Source]:
 
 
 def detect(path: Path) -> Source:
-    """The source that recognises a file by its beginning."""
+    """The source that recognises a file by its beginning; the ending of its name only settles a tie."""
     refuse_stranger(path)
     start = head(path)
     found = [source for source in load_all() if source.recognises(path, start)]
+    if len(found) != 1:
+        found = [each for each in found or SOURCES if _ends(path, each)] or found
     if len(found) == 1:
         return found[0]
     if not found and not start.strip():
@@ -88,6 +93,13 @@ def detect(path: Path) -> Source:
         )
     names = " and ".join(source.id for source in found)
     raise SourceError(f"{path}: looks like {names}; choose one with --format")
+
+
+def _ends(path: Path, source: Source) -> bool:
+    name = path.name
+    for packed in ENDINGS:
+        name = name.removesuffix(packed)
+    return bool(source.ending) and name.endswith(source.ending)
 
 
 def _next_step(path: Path, start: str) -> str:

@@ -107,11 +107,10 @@ class Header:
 @source("swf", title="Standard Workload Format (.swf, .swf.gz)")
 class Swf:
     takes = ("start",)
+    ending = ".swf"
 
     @staticmethod
     def recognises(path: Path, head: str) -> bool:
-        if path.name.removesuffix(".gz").endswith(".swf"):
-            return True
         rows = head.splitlines()
         keys = {m[1].lower() for row in rows if (m := HEADER.match(row))}
         first = next((row.split() for row in rows if row.strip() and not row.startswith(";")), [])
