@@ -42,9 +42,9 @@ def command(
 ) -> None:
     """Make a synthetic cluster: jobs, nodes and GPU samples.
 
-    Its figures follow AAIC's published ones, and it is marked synthetic wherever it is shown. Jobs begin first
-    come, first served, when enough GPUs are free: no more are busy than the machine has, and the waits come
-    from the load (0.5 unless both --days and --nodes are given).
+    Its figures follow AAIC's published ones, and it is marked synthetic wherever it is shown. Jobs begin
+    first come, first served, when enough GPUs are free: no more are busy than the machine has, and the
+    waits come from the load (0.5 unless both --days and --nodes are given).
     """
     from hakaru.sources.synth import Synth
 

@@ -93,9 +93,20 @@ def moment(text: str, zone: str | None) -> str:
 
 def moment_again(text: str, zone: str | None) -> str:
     """The second moment at which clocks showed a local time, where they were put back; else null."""
-    if zone is None or not _days_put_back(zone):
+    if zone is None or not _days_changed(zone):
         return "CAST(NULL AS TIMESTAMPTZ)"
     return f"CASE WHEN {_is_repeated(text, zone)} THEN {_later(text, zone)} END"
+
+
+def is_skipped(text: str, zone: str | None) -> str:
+    """Whether clocks never showed a local time, as they were put forward over it."""
+    if zone is None or not (days := _days_changed(zone, forward=True)):
+        return "false"
+    return (
+        f"CASE WHEN left({text}, 10) IN ({', '.join(map(quote, days))}) THEN "
+        f"{_later(text, zone)} AT TIME ZONE {quote(zone)} <> TRY_CAST({text} AS TIMESTAMP) "
+        "ELSE false END"
+    )
 
 
 def duration_s(text: str) -> str:
@@ -179,13 +190,16 @@ def task_ids(text: str) -> str:
 
 def _first(text: str, zone: str | None) -> str:
     later = _later(text, zone)
-    if zone is None or not _days_put_back(zone):
+    if zone is None or not _days_changed(zone):
         return later
     return f"CASE WHEN {_is_repeated(text, zone)} THEN {later} - INTERVAL 1 HOUR ELSE {later} END"
 
 
 def _later(text: str, zone: str | None) -> str:
-    """DuckDB gives the later of the two moments of a repeated hour."""
+    """DuckDB gives the later of the two moments of a repeated hour.
+
+    A time that clocks skipped is as much later as they were put forward: 02:30 is 03:30.
+    """
     return f"(TRY_CAST({text} AS TIMESTAMP) AT TIME ZONE {quote(zone or 'UTC')})"
 
 
@@ -193,18 +207,19 @@ def _is_repeated(text: str, zone: str) -> str:
     """Conversions are slow, so only the days on which it may be are looked at."""
     hour_before = f"({_later(text, zone)} - INTERVAL 1 HOUR)"
     return (
-        f"CASE WHEN left({text}, 10) IN ({', '.join(map(quote, _days_put_back(zone)))}) THEN "
+        f"CASE WHEN left({text}, 10) IN ({', '.join(map(quote, _days_changed(zone)))}) THEN "
         f"{hour_before} AT TIME ZONE {quote(zone)} = TRY_CAST({text} AS TIMESTAMP) ELSE false END"
     )
 
 
 @cache
-def _days_put_back(zone: str) -> tuple[str, ...]:
-    """The dates at which a zone's clocks are put back, or next to such a date."""
+def _days_changed(zone: str, forward: bool = False) -> tuple[str, ...]:
+    """The dates at which a zone's clocks are put back, or forward, or next to such a date."""
     days = [FIRST_DAY + timedelta(days=i) for i in range(NUM_DAYS)]
     offsets = [day.astimezone(ZoneInfo(zone)).utcoffset() or timedelta() for day in days]
-    back = [day for day, this, next in zip(days, offsets, offsets[1:], strict=False) if next < this]
-    near = {day + timedelta(days=i) for day in back for i in (-1, 0, 1)}
+    steps = zip(days, offsets, offsets[1:], strict=False)
+    changed = [day for day, this, next in steps if (next > this if forward else next < this)]
+    near = {day + timedelta(days=i) for day in changed for i in (-1, 0, 1)}
     return tuple(f"{day:%Y-%m-%d}" for day in sorted(near))
 
 

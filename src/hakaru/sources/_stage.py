@@ -19,9 +19,16 @@ import duckdb
 from hakaru.engine.dialect import DUCKDB_TYPES, quote
 from hakaru.engine.duckdb import one_row
 from hakaru.errors import SourceError
-from hakaru.schema import JOBS, REJECTS, STATES
+from hakaru.schema import JOBS, REJECTS, STATES, Column
 from hakaru.settings import Ingest
-from hakaru.sources._base import Records, Source, first_reason, is_not_utf8, without_replaced
+from hakaru.sources._base import (
+    LONGEST_NAME,
+    Records,
+    Source,
+    first_reason,
+    is_not_utf8,
+    without_replaced,
+)
 from hakaru.sources._inputs import Input
 from hakaru.sources._packing import Meter, check_gzip, is_gzip, utf8_copy
 from hakaru.sources._reading import Reading, rows_a_byte
@@ -34,9 +41,29 @@ LOOK_EVERY_S = 0.1
 # bytes read, bytes in all, rows read, rows rejected
 Progress = Callable[[int, int, int, int], None]
 
+
+def _text_checks(column: Column) -> list[tuple[str, str]]:
+    """A text that never ends or has a NUL in it is damage: no page, terminal or export can show it."""
+    if "string" not in column.type:
+        return []
+    faults = [
+        ("len({x}) > " + str(LONGEST_NAME), f"is longer than {LONGEST_NAME:,} characters"),
+        ("contains({x}, chr(0))", "has a NUL byte in it"),
+    ]
+    inside = (
+        "len(list_filter({x}, lambda each: {fault})) > 0" if "list" in column.type else "{fault}"
+    )
+    each = "each" if "list" in column.type else f'"{column.name}"'
+    return [
+        (inside.format(x=f'"{column.name}"', fault=fault.format(x=each)), f"'{column.name} {what}'")
+        for fault, what in faults
+    ]
+
+
 # What no source may let through. A time that runs backwards is a fault of the row, not a short job.
 # A null state is let through: it means unknown (SWF logs such as NASA's have none at all).
 CHECKS: tuple[tuple[str, str], ...] = (
+    *(check for column in JOBS.columns for check in _text_checks(column)),
     ("job_id IS NULL", "'the job has no id'"),
     ("submitted_at IS NULL", "'the time of submission is missing'"),
     (f"state NOT IN {STATES}", "'unknown state ' || state"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from hakaru.settings import Engine
 from hakaru.sources.ingest import ingest
 from hakaru.sources.sacct import Sacct
 from tests.sources.sacct._text import CAPTURED, FIELDS, PENDING, line, one, read, read_lines
+
+BELOW_LINE_3 = (
+    "below another header, in line 3; split the file there and read both: "
+    "head -n 2 FILE > first.txt; tail -n +3 FILE > second.txt"
+)
 
 
 def test_steps_are_neither_jobs_nor_rejects(tmp_path: Path) -> None:
@@ -190,8 +196,7 @@ def test_a_second_export_with_another_delimiter(
     assert [(row["_line"], row["name"]) for row in rows if row["_reason"] is None] == [(2, "a")]
     told = {reason for reason in reasons(rows).values() if reason}
     if header:
-        own = "below another header, in line 3; write each export to a file of its own"
-        assert (told, len(rows)) == ({own}, 4)
+        assert (told, len(rows)) == ({BELOW_LINE_3}, 4)
     else:
         assert len(rows) == 3 and all("another delimiter" in reason for reason in told)
 
@@ -202,9 +207,31 @@ def test_a_second_export_with_other_fields(tmp_path: Path, drop: int) -> None:
     other = tuple(reversed(FIELDS[: len(FIELDS) - drop]))
     rows = read_lines(tmp_path, line(), "|".join(other), line(other, JobID="8"), line(JobID="9"))
     assert [row["_line"] for row in rows if row["_reason"] is None] == [2]
-    assert {row["_reason"] for row in rows[1:]} == {
-        "below another header, in line 3; write each export to a file of its own"
-    }
+    assert {row["_reason"] for row in rows[1:]} == {BELOW_LINE_3}
+
+
+def test_two_exports_in_one_file_are_split_as_the_reason_says(lake: Lake, tmp_path: Path) -> None:
+    """The commands that it gives make two files that are read in whole."""
+    other = tuple(reversed(FIELDS))
+    both = [
+        "|".join(FIELDS),
+        line(),
+        "|".join(other),
+        line(other, JobID="8"),
+        line(other, JobID="9"),
+    ]
+    path = tmp_path / "FILE"
+    path.write_text("\n".join([*both, ""]))
+    told = ingest(lake, [path], "c", max_missing=1.0)
+    assert told.rejected_by_reason == {BELOW_LINE_3: 3}
+    subprocess.run(BELOW_LINE_3.split("both: ")[1], shell=True, check=True, cwd=tmp_path)
+    found = ingest(lake, [tmp_path / "first.txt", tmp_path / "second.txt"], "split")
+    assert (found.num_read, found.num_rejected) == (3, 0)
+
+
+def test_the_same_export_twice_in_one_file_is_read_in_whole(tmp_path: Path) -> None:
+    rows = read_lines(tmp_path, line(), "|".join(FIELDS), line(JobID="8"))
+    assert reasons(rows) == {2: None, 4: None}
 
 
 def test_sacct_without_p_behind_it(tmp_path: Path) -> None:
@@ -235,11 +262,14 @@ def test_a_name_has_a_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("length", "is_read"), [(1024, True), (1025, False)])
-def test_a_name_on_one_line_has_the_same_limit(tmp_path: Path, length: int, is_read: bool) -> None:
-    row = one(tmp_path, JobName="n" * length)
-    assert (row["_reason"] is None) == is_read
-    if not is_read:
-        assert row["_reason"] == "JobName is longer than 1,024 characters: 1025"
+def test_a_name_on_one_line_has_the_same_limit(
+    lake: Lake, tmp_path: Path, length: int, is_read: bool
+) -> None:
+    path = tmp_path / "jobs.txt"
+    rows = [line(), line(JobID="8", JobName="n" * length)]
+    path.write_text("\n".join(["|".join(FIELDS), *rows, ""]))
+    expected = {} if is_read else {"name is longer than 1,024 characters": 1}
+    assert ingest(lake, [path], "c").rejected_by_reason == expected
 
 
 def test_a_submit_line_may_be_longer_than_a_name(tmp_path: Path) -> None:

@@ -123,6 +123,39 @@ def test_a_hold_that_ends_in_the_second_of_two_hours(tmp_path: Path) -> None:
     assert row["started_at"] == utc("2024-11-03T06:30:00")
 
 
+def test_a_time_in_the_hour_that_clocks_skip_is_that_much_later(tmp_path: Path) -> None:
+    """02:00 to 03:00 did not come on 10 March 2024: at 07:00 UTC it was 03:00."""
+    row = new_york(tmp_path, "2024-03-10", Submit="01:50", Start="02:30", End="03:40")
+    assert row["_reason"] is None
+    # 02:30 is read as 03:30 of summer time, as Python's fold=0 does
+    assert row["started_at"] == utc("2024-03-10T07:30:00")
+    assert (row["wait_s"], row["run_s"]) == (2400.0, 600.0)
+
+
+@pytest.mark.parametrize(
+    ("submit", "start", "end", "name"),
+    [
+        ("01:50", "02:30", "03:10", "Start"),
+        ("02:40", "03:20", "03:50", "Submit"),
+        ("03:05", "03:50", "02:40", "End"),
+    ],
+)
+def test_backwards_in_the_hour_that_clocks_skip_names_the_time(
+    tmp_path: Path, submit: str, start: str, end: str, name: str
+) -> None:
+    row = new_york(tmp_path, "2024-03-10", Submit=submit, Start=start, End=end)
+    clock = {"Submit": submit, "Start": start, "End": end}[name]
+    assert row["_reason"] == (
+        f"{name} is a time that the clocks of America/New_York skipped: 2024-03-10T{clock}:00; "
+        "is --zone right? Or write with SLURM_TIME_FORMAT=%s"
+    )
+
+
+def test_backwards_on_another_day_of_the_zone_is_left_to_the_common_checks(tmp_path: Path) -> None:
+    row = new_york(tmp_path, "2024-03-12", Submit="01:50", Start="02:30", End="02:10")
+    assert row["_reason"] is None
+
+
 @pytest.mark.parametrize(
     ("start", "end", "elapsed"),
     [("00:30", "01:20", ""), ("02:30", "01:20", ""), ("01:50", "01:20", "7200")],

@@ -16,13 +16,12 @@ from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
 from hakaru.sources.sacct._header import FIELDS, Layout, parse, without_header
-from hakaru.sources.sacct._lines import LONGEST_NAME
 from hakaru.sources.sacct._records import cell, records
 from hakaru.sources.sacct._times import (
     TIMES,
     in_order,
     readings,
-    reason_backwards,
+    reasons_backwards,
     reasons_without_zone,
     zone_of,
 )
@@ -282,10 +281,6 @@ def _reason(layout: Layout, zone: str | None) -> str:
                 f"'expected {width} fields, found ' || {found} || "
                 "'; write with --delimiter=$''\\x1f'' and JobName last'",
             ),
-            (
-                f"len(name) > {LONGEST_NAME}",
-                f"'JobName is longer than {LONGEST_NAME:,} characters: ' || len(name)",
-            ),
             ("p.id IS NULL", "'JobID is missing'"),
             (
                 "contains(p.id, '...')",
@@ -301,7 +296,7 @@ def _reason(layout: Layout, zone: str | None) -> str:
             ("submit_text IS NULL", "'Submit is missing'"),
             *([] if zone else reasons_without_zone()),
             *values,
-            reason_backwards(),
+            *reasons_backwards(zone),
             (
                 "len(list_filter(nodes, lambda n: contains(n, '['))) > 0",
                 f"'NodeList is not a list of nodes: ' || {shown.format('node_list')}",

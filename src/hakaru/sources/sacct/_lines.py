@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from hakaru.engine.dialect import quote
 from hakaru.sources import _slurm as slurm
-from hakaru.sources._base import first_reason
+from hakaru.sources._base import LONGEST_NAME, first_reason
 from hakaru.sources.sacct._header import DELIMITERS, FIELDS, ID, MESSAGE, Layout
 
 FEW_FIELDS = 5
 LONGEST_HEADER = 4096
-# Slurm cuts a job's name at 1,024 bytes; a submit line or a comment is longer.
-LONGEST_NAME, LONGEST_TEXT = 1024, 65536
+LONGEST_TEXT = 65536  # a submit line or a comment is longer than a name
 RULER = r"^-{4,}( +-{4,})+\s*$"
 
 OWN_FILE = "write each export to a file of its own"
@@ -46,7 +45,9 @@ def left_out() -> str:
         [
             (
                 "_line >= header_line",
-                f"'below another header, in line ' || header_line || '; {OWN_FILE}'",
+                "'below another header, in line ' || header_line || '; split the file there and read both: "
+                "head -n ' || (header_line - 1) || ' FILE > first.txt; "
+                "tail -n +' || header_line || ' FILE > second.txt'",
             ),
             (is_message, "'a message of Slurm, not a record'"),
             (is_ruler, "'a ruler of sacct without -P, not a record'"),

@@ -1,7 +1,8 @@
 """The times of `sacct`: epoch seconds, or the local time of where it ran, which says no offset.
 
 When clocks go back, an hour of local time comes twice. Its times are read as of the first, unless that makes
-a job run backwards, or shorter than its Elapsed, and the second does not.
+a job run backwards, or shorter than its Elapsed, and the second does not. When clocks go forward, an hour
+never comes: a time in it is read as that much later, and rejected if that makes the job run backwards.
 """
 
 from __future__ import annotations
@@ -75,13 +76,23 @@ def reasons_without_zone() -> list[tuple[str, str]]:
     ]
 
 
-def reason_backwards() -> tuple[str, str]:
+def reasons_backwards(zone: str | None) -> list[tuple[str, str]]:
+    """Times that run backwards where clocks were put back or forward."""
+    backwards = '((NOT goes_on AND began < p.submit) OR p."end" < began)'
     again = ", ".join(f"{name.lower()}_again" for name in TIMES)
-    return (
-        f"coalesce({again}) IS NOT NULL "
-        'AND ((NOT goes_on AND began < p.submit) OR p."end" < began)',
+    repeated = (
+        f"coalesce({again}) IS NOT NULL AND {backwards}",
         f"'its times run backwards in an hour that the clock repeats; write with {EPOCHS}'",
     )
+    skipped = [
+        (
+            f"{backwards} AND {slurm.is_skipped(f'{name.lower()}_text', zone)}",
+            f"'{name} is a time that the clocks of {zone} skipped: ' || {name.lower()}_text || "
+            f"'; is --zone right? Or write with {EPOCHS}'",
+        )
+        for name in TIMES
+    ]
+    return [*skipped, repeated]
 
 
 def _check_no_local_times(con: DuckDBPyConnection, path: Path, layout: Layout) -> None:
