@@ -58,7 +58,10 @@ def test_what_exceeds_the_machine_is_that_of_the_question(lake_of: Make) -> None
 @pytest.fixture
 def two(lake: Lake) -> Lake:
     """`c` in Tokyo on four GPUs, six of which are busy; `d` in Berlin, on nodes that its log names."""
-    mine = [stay(1, 0, 0, 60, num_gpus=6), stay(2, 30, 30, 60, num_gpus=None, num_nodes=None)]
+    mine = [
+        stay(1, 0, 0, 60, num_gpus=6, nodes=["n9"]),
+        stay(2, 30, 30, 60, num_gpus=None, num_nodes=None),
+    ]
     put_jobs(lake, mine, '{"nodes": 1, "gpus_per_node": 4, "zone": "Asia/Tokyo"}')
     theirs = [
         stay(1, 0, 0, 60, cluster="d", num_gpus=2, nodes=["n1"]),
