@@ -34,9 +34,9 @@ DAY, HOUR, WEEK = 86400, 3600, 7 * 86400
 
 
 def test_three_weeks_are_split_by_their_time() -> None:
-    days = [0, 10, 20]
-    log = jobs_of([(day * DAY, 1, 1, "a", "b") for day in days])
-    assert split_at(log, 0.7) == 14 * DAY
+    """Seven tenths of seventeen days; two weeks of three would be fourteen."""
+    log = jobs_of([(day * DAY, 1, 1, "a", "b") for day in (0, 8, 17)])
+    assert split_at(log, 0.7) == round(0.7 * 17 * DAY)
 
 
 def test_a_rule_by_which_jobs_never_begin_is_broken() -> None:

@@ -179,6 +179,14 @@ def test_too_few_weeks_or_jobs_give_no_interval(pair: tuple[Sample, Sample]) -> 
     assert draw.mean_change(weeks, alone, alone) is None
 
 
+@pytest.mark.parametrize(("num_unknown", "is_known"), [(10, True), (11, False)])
+def test_nine_of_ten_resamples_must_be_known(
+    weeks: Weeks, num_unknown: int, is_known: bool
+) -> None:
+    drawn = np.r_[np.full(num_unknown, np.nan), np.arange(100.0 - num_unknown)]
+    assert (draw.interval(weeks, drawn) is not None) == is_known
+
+
 def test_a_share_is_the_weeks_sum_over_their_sum(weeks: Weeks) -> None:
     there = np.full(12, 10.0)
     used = np.full(12, 5.0)

@@ -8,7 +8,7 @@ import pytest
 
 from hakaru.sim import Limit
 from hakaru.sim.whatif import ScenarioError, example, read
-from hakaru.sim.whatif.scenario import PLAN, TOP
+from hakaru.sim.whatif.scenario import PLAN, TOP, AccurateRequests
 
 ONE = "[[variant]]\nnodes = +4\n"
 
@@ -64,6 +64,14 @@ def test_failures_are_moments() -> None:
     first, second = scenario.variants[0].failures
     assert (first.at, first.nodes, first.hours) == (datetime(2018, 4, 1), 1, 24.0)
     assert second.at == datetime(2018, 4, 1, tzinfo=UTC)
+
+
+def test_the_least_that_is_allowed() -> None:
+    text = "[[variant]]\naccurate_requests = {{ users = {}, factor = {}, at_least_min = {} }}\n"
+    (variant,) = read(text.format(0, 1, 0)).variants
+    assert variant.accurate_requests == AccurateRequests(0, 1, 0)
+    for values in ((-1, 1, 0), (100.5, 1, 0), (0, 0.99, 0), (0, 1, -0.5)):
+        assert len(problems(text.format(*values))) == 1, values
 
 
 def test_all_problems_are_told_at_once() -> None:
