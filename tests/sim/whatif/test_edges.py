@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
 from hakaru import sim
-from hakaru.settings import Queue
+from hakaru.settings import Capacity, Cluster, Queue
 from hakaru.sim import whatif
 from hakaru.sim.queues import QueueRule
+from hakaru.sim.site import Site
 from hakaru.sim.whatif import table
 from hakaru.sim.whatif.changes import make_accurate, widen_queue
 from hakaru.sim.whatif.compare import groupings_of
 from hakaru.sim.whatif.curves import busy_of
 from hakaru.sim.whatif.outcome import Change, GroupChange, Outcome, Variant
 from hakaru.sim.whatif.scenario import AccurateRequests, Failure
+from hakaru.sim.whatif.variants import prepare
 from hakaru.sim.whatif.words import duration, headlines, sentences
 from tests.sim._jobs import play, workload
 
@@ -36,6 +39,28 @@ def test_half_of_three_users_are_two() -> None:
     jobs = workload(*((n, 10, 1, {"user": f"u{n}", "requested_s": 9e4}) for n in range(3)))
     changed, note = make_accurate(jobs, AccurateRequests(50), seed=1)
     assert int((changed.request < 90_000).sum()) == 2 and note.startswith("2 of 3 users")
+
+
+def test_a_variant_is_played_with_the_weights_and_options_that_it_names() -> None:
+    text = """
+        [[variant]]
+        policy = "multifactor"
+        weights = { size = 1000, half_life_d = 2 }
+        estimates = "perfect"
+        events = "batched"
+        limits = ["user:running-jobs=3"]
+    """
+    site = Site("c", Cluster(zone="Asia/Tokyo", gpus_per_node=8, nodes=(Capacity(4),)))
+    jobs = workload((0, 10, 1, {"requested_s": 99.0}))
+    base, variant = prepare(whatif.read(text), jobs, site)
+    usual = sim.POLICIES.get("multifactor").weights
+    assert usual is not None and base.policy == sim.POLICIES.get("easy")
+    assert variant.policy.weights == replace(usual, size=1000, half_life_s=2 * DAY)
+    plain, options = base.options, variant.options
+    assert (plain.limits, plain.estimates, plain.events) == ((), None, "one-by-one")
+    assert options.limits == (sim.Limit("user", "running-jobs", 3),)
+    assert options.estimates is not None and options.estimates(jobs).tolist() == [10]
+    assert (options.events, options.zone) == ("batched", "Asia/Tokyo")
 
 
 def test_defaults_of_a_scenario() -> None:
