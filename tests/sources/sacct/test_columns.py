@@ -66,6 +66,17 @@ def test_a_finished_job_column_by_column(tmp_path: Path) -> None:
         ("COMPLETING", "running"),
         ("CONFIGURING", "running"),
         ("PENDING", "pending"),
+        # rarer ones: held after a requeue, stopped or signalled, refused by the prolog, moved to a sibling
+        ("REQUEUE_HOLD", "pending"),
+        ("REQUEUE_FED", "pending"),
+        ("RESV_DEL_HOLD", "pending"),
+        ("SIGNALING", "running"),
+        ("STAGE_OUT", "running"),
+        ("STOPPED", "running"),
+        ("SPECIAL_EXIT", "failed"),
+        ("LAUNCH_FAILED", "failed"),
+        ("RECONFIG_FAIL", "failed"),
+        ("REVOKED", "cancelled"),
     ],
 )
 def test_states(tmp_path: Path, text: str, state: str) -> None:
@@ -148,7 +159,35 @@ def test_a_resized_job_goes_on_where_its_first_part_ended(tmp_path: Path) -> Non
     assert rows[1]["started_at"] == rows[0]["ended_at"]
 
 
-@pytest.mark.parametrize("text", ["UNLIMITED", "Partition_Limit", ""])
+def test_an_end_that_is_unknown_leaves_the_run_time_unknown(tmp_path: Path) -> None:
+    row = one(tmp_path, State="NODE_FAIL", End="Unknown", ElapsedRaw="75")
+    assert (row["ended_at"], row["run_s"]) == (None, None)
+    assert row["started_at"] == utc("2018-01-01T00:00:10")
+
+
+def test_second_0_is_no_time(tmp_path: Path) -> None:
+    row = one(tmp_path, **{**PENDING, "Eligible": "0", "Start": "0", "End": "0"})
+    assert row["_reason"] is row["eligible_at"] is row["started_at"] is row["ended_at"] is None
+
+
+def test_nothing_allocated_yet_is_what_was_asked_for(tmp_path: Path) -> None:
+    """Slurm prints 0 for what a waiting job has; NNodes and NCPUS say what it wants."""
+    fields = (*FIELDS[:-1], "AllocNodes", "AllocCPUS", "JobName")
+    cells = {**DONE, **PENDING, "NNodes": "3", "NCPUS": "12", "AllocNodes": "0", "AllocCPUS": "0"}
+    (row,) = read_lines(tmp_path, "|".join(cells[name] for name in fields), fields=fields)
+    assert (row["num_nodes"], row["num_cpus"]) == (3, 12)
+    begun = {
+        **cells,
+        "State": "RUNNING",
+        "Start": "1514764810",
+        "AllocNodes": "2",
+        "AllocCPUS": "8",
+    }
+    (row,) = read_lines(tmp_path, "|".join(begun[name] for name in fields), fields=fields)
+    assert (row["num_nodes"], row["num_cpus"]) == (2, 8)
+
+
+@pytest.mark.parametrize("text", ["UNLIMITED", "Partition_Limit", "", "0"])
 def test_no_limit_is_null(tmp_path: Path, text: str) -> None:
     row = one(tmp_path, TimelimitRaw=text)
     assert (row["requested_s"], row["_reason"]) == (None, None)
@@ -168,6 +207,9 @@ def test_no_limit_is_null(tmp_path: Path, text: str) -> None:
         ("cpu=4,gres/gpumem=80G,gres/shard=2,gres/gpuutil=5", "", 0, None),
         ("cpu=1,gres/gpu=2", "gres/gpu:h100=2,gres/gpu=2", 2, "h100"),
         ("", "", None, None),
+        # a type of which it has none is no model of its GPUs
+        ("cpu=1,gres/gpu=2,gres/gpu:a100=0,gres/gpu:h100=2", "", 2, "h100"),
+        ("cpu=1,gres/gpu=0,gres/gpu:a100=0", "gres/gpu:a100=4", 0, None),
     ],
 )
 def test_gpus_are_never_counted_twice(
@@ -204,6 +246,7 @@ def test_counts_without_noconvert(tmp_path: Path) -> None:
         ("State", "NAPPING", "State is not one of Slurm's: NAPPING"),
         ("State", "", "State is missing"),
         ("Submit", "Unknown", "Submit is missing"),
+        ("Submit", "0", "Submit is missing"),
         ("Submit", "noon", "Submit is not a time: noon"),
         ("Submit", "2018-13-01T00:00:00", "Submit is not a time: 2018-13-01T00:00:00"),
         ("Start", "01/02-10:00", "Start is not a time: 01/02-10:00"),

@@ -32,6 +32,8 @@ from tests.sources.table._site import MINIMAL, Site, picked
         ('memory_mib = { column = "x", unit = "TB" }', "1.048576", 1000000.0),
         ('memory_mib = { column = "x", unit = "size" }', "1.5G", 1536.0),
         ('memory_mib = { column = "x", unit = "size" }', "512 MiB", 512.0),
+        ('memory_mib = { column = "x", unit = "size" }', "2T", 2097152.0),
+        ('memory_mib = { column = "x", unit = "size" }', "512K", 0.5),
         ('memory_mib = { column = "x", unit = "GiB", times = 4 }', "2", 8192.0),
         ('num_gpus = "x"', "4.0", 4),
         ('num_gpus = "x"', "N/A", None),
@@ -47,6 +49,7 @@ from tests.sources.table._site import MINIMAL, Site, picked
         ('nodes = "x"', '"n1, n2"', ["n1", "n2"]),
         ('nodes = { column = "x", separator = "+" }', "n1+n2", ["n1", "n2"]),
         ('nodes = "x"', "\"['n1', 'n2']\"", ["n1", "n2"]),
+        ('nodes = "x"', '"n1,,n2,"', ["n1", "n2"]),
         ('nodes = "x"', "", None),
         ('state = "x"', "Completed", "completed"),
         ('state = "x"', "", None),
@@ -58,6 +61,11 @@ from tests.sources.table._site import MINIMAL, Site, picked
         (
             'eligible_at = { column = "x", format = "%d %b %Y %H:%M %z" }',
             "1 Apr 2018 9:05 +0900",
+            0,
+        ),
+        (
+            'eligible_at = { column = "x", format = "%Y-%m-%d %H:%M %Z" }',
+            "2018-04-01 09:05 Asia/Tokyo",
             0,
         ),
         ('eligible_at = { column = "x", unit = "s", missing = ["0"] }', "0", None),
@@ -93,6 +101,7 @@ def test_a_cell(site: Site, entry: str, cell: str, expected: Any) -> None:
         ),
         ('num_gpus = "x"', "1.5", "x: '1.5' is not a whole number"),
         ('num_gpus = "x"', "four", "x: 'four' is not a whole number"),
+        ('num_gpus = "x"', "unlimited", "x: 'unlimited' is not a whole number"),
         ('num_gpus = { column = "x", times = "y" }', "1", "y: 'z' is not a number"),
         ('num_gpus = { column = "id", times = "x" }', "0.1", "id: '7' is not a whole number"),
         ('run_s = "x"', "inf", "x: 'inf' is not a number (expected a duration in s)"),
@@ -119,6 +128,20 @@ def test_a_cell_that_cannot_be_read(site: Site, entry: str, cell: str, reason: s
     ((line, found),) = site.rejects()
     assert line == 3
     assert found.startswith(reason)
+
+
+def test_of_two_beginnings_of_a_state_the_longer_counts(site: Site) -> None:
+    """Whatever their order in the mapping, and an exact word before both."""
+    words = '[states]\n"err*" = "failed"\n"err_mem*" = "out_of_memory"\n"err_memo" = "killed"\n'
+    cells = ("err_17", "ERR_MEM_2", "err_memo", "err")
+    log = "id,at,x\n" + "".join(f"{i},1522540800,{cell}\n" for i, cell in enumerate(cells))
+    site.read(log, MINIMAL + f'state = "x"\n{words}')
+    assert picked(site.jobs(), "state") == [
+        ("failed",),
+        ("out_of_memory",),
+        ("killed",),
+        ("failed",),
+    ]
 
 
 def test_reasons_that_differ_by_their_values_are_counted_together(site: Site) -> None:

@@ -55,6 +55,7 @@ TEXTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((f"{name.lower()}_text", (name.lower(),)) for name in TIMES),
 )
 NOTHING = ("", "Unknown", "None", "None assigned", "N/A", "INVALID", "UNLIMITED", "Partition_Limit")
+NO_TIME = (*NOTHING, "0")  # Slurm's database has second 0 for unset
 STEP = r"^[0-9]+([_+][0-9]+)?\."
 # What may hold one of the words above and mean it.
 WORDS = ("user", "account", "partition", "qos", "name")
@@ -187,7 +188,8 @@ def _text(layout: Layout, column: str, fields: tuple[str, ...]) -> str:
     text = cell(layout, *fields)
     if column in WORDS:
         return f"nullif(rtrim({text}, chr(10)), '') AS \"{column}\""
-    return f"CASE WHEN trim({text}) NOT IN {NOTHING} THEN trim({text}) END AS {column}"
+    nothing = NO_TIME if fields[0] in map(str.lower, TIMES) else NOTHING
+    return f"CASE WHEN trim({text}) NOT IN {nothing} THEN trim({text}) END AS {column}"
 
 
 def _values(zone: str | None) -> str:
