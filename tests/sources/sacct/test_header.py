@@ -110,6 +110,13 @@ def test_text_without_a_header_is_read_by_its_fields(
     assert (found[0]["user"], found[0]["run_s"], found[0]["name"]) == ("ann", 3600.0, "train")
 
 
+def test_the_delimiter_is_the_one_that_most_lines_fit(tmp_path: Path) -> None:
+    """A line that was cut out of another export comes first."""
+    text = "5|FAILED|1514764800\n6;FAILED;1514764800\n7;FAILED;1514764801\n"
+    found = read(tmp_path, text, fields="JobID,State,Submit")
+    assert [row["job_id"] for row in found if row["_reason"] is None] == ["6", "7"]
+
+
 def test_names_of_fields_in_any_case_and_with_spaces(tmp_path: Path) -> None:
     (row,) = read(tmp_path, "7|FAILED|1514764800\n", fields="jobid, state,SUBMIT")
     assert (row["job_id"], row["state"], row["_reason"]) == ("7", "failed", None)

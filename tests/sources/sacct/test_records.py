@@ -281,7 +281,7 @@ def test_a_submit_line_may_be_longer_than_a_name(tmp_path: Path) -> None:
 
 
 def test_numbers_and_lists_in_a_name_stay_in_it(tmp_path: Path) -> None:
-    names = ["run\n10:20:30", "run\n1,2,3", "run\n7 of 9"]
+    names = ["run\n10:20:30", "run\n1,2,3", "run\n7 of 9", "run\nJobID State User of my other jobs"]
     fields = ("JobID", "State", "Submit", "JobName")
     rows = read_lines(tmp_path, *(f"{i}|FAILED|1|{n}" for i, n in enumerate(names)), fields=fields)
     assert [row["name"] for row in rows] == names

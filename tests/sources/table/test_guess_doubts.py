@@ -146,6 +146,15 @@ def test_gpus_in_the_hundreds_of_a_node_are_unsure(tmp_path: Path) -> None:
     text = guess(log(tmp_path, ("nodes", [1, 1]), ("gpus", [8, 65])))
     assert unsure(text, "num_gpus") == "some jobs have more than 64 GPUs on a node"
     assert unsure(guess(log(tmp_path, ("nodes", [1, 1]), ("gpus", [8, 64]))), "num_gpus") is None
+    # of two doubts the first is said: the second would be whether they are per node
+    text = guess(log(tmp_path, ("nodes", [1, 2]), ("gpus", [8, 130])))
+    assert unsure(text, "num_gpus") == "some jobs have more than 64 GPUs on a node"
+
+
+def test_rows_that_would_be_rejected_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
+    text = guess(log(tmp_path, ("gpus", ["two", *([2] * 38), "three"])))
+    told = "2 of 40 rows would be rejected; line 2: gpus: 'two' is not a whole number"
+    assert unsure(text, "rows") == told
 
 
 def test_terminated_beside_completed_is_killed(site: Site, tmp_path: Path) -> None:
