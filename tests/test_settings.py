@@ -138,6 +138,10 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
     assert told["engine.spark_master"] == f'"{Engine().spark_master}"'
     assert told["clusters.NAME.zone"] == f'"{Cluster().zone}"'
     assert told["clusters.NAME.working_hours"] == str(list(Cluster().working_hours))
+    assert (told["web.sessions"], Web().sessions) == ("4", 4)
+    assert (told["web.query_seconds"], Web().query_seconds) == ("30", 30.0)
+    assert (told["web.cache_mb"], Web().cache_mb) == ("64", 64)
+    assert (told["web.address_connections"], Web().address_connections) == ("64", 64)
     assert len(told) == len(KEYS)
 
 

@@ -82,8 +82,8 @@ def exit_code(text: str) -> str:
 
 
 def moment(text: str, zone: str | None) -> str:
-    """Epoch seconds, or the client's local time without an offset, if it has a zone; 0 is unset."""
-    epoch = f"to_timestamp(nullif(TRY_CAST({text} AS BIGINT), 0))"
+    """Epoch seconds, or the client's local time without an offset, if it has a zone."""
+    epoch = f"to_timestamp(TRY_CAST({text} AS BIGINT))"
     local = f"WHEN regexp_full_match({text}, '{LOCAL_TIME}') THEN {_first(text, zone)}"
     return (
         f"CASE WHEN regexp_full_match({text}, '[0-9]{{1,11}}') THEN {epoch} "
