@@ -87,3 +87,28 @@ def test_tres_strings(amounts: dict[str, int], total: int | None, random: Any) -
     )
     models = ",".join(name for name, amount in typed if amount)
     assert value(slurm.gpu_model("t"), text) == (models or None)
+
+
+def test_a_range_that_no_machine_has_is_not_written_out() -> None:
+    """It keeps its bracket, by which its record is rejected."""
+    assert len(value(slurm.node_names("t"), "n[1-65536]")) == 65536
+    assert value(slurm.node_names("t"), "n[1-65537]") == ["n[1-65537]"]
+    assert value(slurm.node_names("t"), "n[7-7]") == ["n7"]
+    assert value(slurm.node_names("t"), "a[1-2]b[08-10]c[3,5]")[:3] == [
+        "a1b08c3",
+        "a1b08c5",
+        "a1b09c3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [
+        ("12_[3]", ["12_3"]),
+        ("12_[1-3%2]", ["12_1", "12_2", "12_3"]),
+        ("12_[0-7:3,9]", ["12_0", "12_3", "12_6", "12_9"]),
+        ("12_3", None),
+    ],
+)
+def test_the_tasks_of_an_array(text: str, tasks: list[str] | None) -> None:
+    assert value(slurm.task_ids("t"), text) == tasks
