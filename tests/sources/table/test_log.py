@@ -115,3 +115,11 @@ def test_the_zone_option_wins(site: Site) -> None:
     mapping = '[columns]\njob_id = "id"\nsubmitted_at = "at"\n[time]\nzone = "UTC"\n'
     site.read("id,at\n1,2018-04-01 09:00\n", mapping, zone="Asia/Tokyo")
     assert picked(site.jobs(), "submitted_at") == [(utc("2018-04-01T00:00:00"),)]
+
+
+def test_times_may_be_written_in_another_zone_than_the_site_s(site: Site) -> None:
+    """A scheduler that writes UTC, on a site whose hours of work are Tokyo's."""
+    mapping = '[columns]\njob_id = "id"\nsubmitted_at = "at"\n[time]\nzone = "UTC"\n'
+    site.read("id,at\n1,2018-04-01 09:00:00\n", mapping + '[cluster]\nzone = "Asia/Tokyo"\n')
+    assert picked(site.jobs(), "submitted_at") == [(utc("2018-04-01T09:00:00"),)]
+    assert site.lake.facts()["c"]["zone"] == "Asia/Tokyo"
