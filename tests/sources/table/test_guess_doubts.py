@@ -151,6 +151,18 @@ def test_gpus_in_the_hundreds_of_a_node_are_unsure(tmp_path: Path) -> None:
     assert unsure(text, "num_gpus") == "some jobs have more than 64 GPUs on a node"
 
 
+@pytest.mark.parametrize(
+    ("num_odd", "entry"), [(1, '"gpus"'), (2, '{ column = "gpus", times = "nodes" }')]
+)
+def test_gpus_are_per_node_where_more_than_a_tenth_is_no_multiple(
+    tmp_path: Path, num_odd: int, entry: str
+) -> None:
+    """Of ten jobs on two nodes; a job on one node says nothing."""
+    gpus = [3] * num_odd + [4] * (10 - num_odd)
+    path = log(tmp_path, ("nodes", [2] * 10 + [1] * 10), ("gpus", gpus + [1] * 10))
+    assert line_of(guess(path), "num_gpus") == entry
+
+
 def test_rows_that_would_be_rejected_are_counted_and_the_first_is_named(tmp_path: Path) -> None:
     text = guess(log(tmp_path, ("gpus", ["two", *([2] * 38), "three"])))
     told = "2 of 40 rows would be rejected; line 2: gpus: 'two' is not a whole number"
