@@ -123,4 +123,4 @@ def test_a_time_may_be_of_2199(lake: Lake, tmp_path: Path, end: str, num_rejecte
 def test_no_rejected_row_at_all_can_be_asked_for(lake: Lake, tmp_path: Path) -> None:
     log = write(tmp_path / "a.csv", *(line(n) for n in range(199)), "bad")
     assert ingest(lake, [log], "c").missing is None
-    assert ingest(lake, [log], "c", max_rejected=0).missing == 1 / 200
+    assert ingest(lake, [log], "c", max_missing=0).missing == 1 / 200
