@@ -266,6 +266,8 @@ def test_a_name_with_a_dot_is_one_table_of_the_file(tmp_path: Path) -> None:
         ("clusters.c.queues.q.max_walltime_h = nan", "clusters.c.queues.q.max_walltime_h: expe"),
         ("clusters.c.queues.q.max_walltime_h = true", "clusters.c.queues.q.max_walltime_h: exp"),
         ('clusters."a b".unit = "gpu"', "clusters.a b: a cluster's name has only letters"),
+        ('clusters."".unit = "gpu"', "clusters.: a cluster's name must not be empty"),
+        ('clusters." ".unit = "gpu"', "clusters. : a cluster's name must not be empty"),
         ('clusters."x\'y".nodes = 1', "clusters.x'y: a cluster's name has only letters"),
     ],
 )

@@ -279,7 +279,8 @@ def _web(check: _Checker, raw: Mapping[str, Any]) -> Web:
 def _cluster(check: _Checker, name: str, raw: Mapping[str, Any]) -> Cluster:
     where = f"clusters.{name}"
     if not CLUSTER_NAME.fullmatch(name):
-        check.problems.append(f"{where}: a cluster's name has only letters, digits, '.', '_', '-'")
+        rule = "has only letters, digits, '.', '_', '-'" if name.strip() else "must not be empty"
+        check.problems.append(f"{where}: a cluster's name {rule}")
     keys = (
         *("zone", "unit", "gpus_per_node", "cpus_per_node", "working_hours", "nodes", "queues"),
         *("gpus", "cpus", "users_per_file", "relative_dates"),

@@ -166,6 +166,28 @@ def test_a_token_lasts_the_days_that_are_asked_for(tmp_path: Path) -> None:
     assert "expired" not in listed["a"]
 
 
+def test_a_token_for_a_user_whom_no_log_names_is_made_with_a_warning(lake: Lake) -> None:
+    words = ("token", "create", "-w", lake.workspace, "--role", "user", "--name")
+    early = hakaru(*words, "early", "--user", "ann")
+    assert f"warning: no log in {lake.workspace} names the user 'ann'" in early.stderr
+    put_jobs(lake, [job(1, user="ann")])
+    wrong = hakaru(*words, "wrong", "--user", "nobody")
+    assert "names the user 'nobody'" in wrong.stderr and "hakaru show users" in wrong.stderr
+    assert wrong.stdout.startswith("hakaru_") and wrong.stdout.count("\n") == 1
+    known = hakaru(*words, "right", "--user", "ann")
+    assert "warning" not in known.stderr
+    assert [token.name for token in Tokens(lake.workspace).all()] == ["early", "wrong", "right"]
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t"])
+def test_a_cluster_needs_a_name(log: Path, tmp_path: Path, name: str) -> None:
+    for words in (("ingest", log, "--cluster", name), ("synth", "--jobs", "9", "--cluster", name)):
+        refused = hakaru(*words, "-w", tmp_path)
+        assert refused.exit_code == 1
+        assert f"cluster name {name!r} is not allowed" in refused.output
+    assert Lake(tmp_path).clusters() == []
+
+
 def test_serve_passes_on_what_is_asked(log: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Tokens are those of the workspace, also where a log is read in place of it."""
     given: dict[str, Any] = {}

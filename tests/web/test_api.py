@@ -271,6 +271,14 @@ def test_several_clusters_are_put_side_by_side(ask: httpx.Client) -> None:
     assert "by=cluster" in wrong.json()["fix"]
 
 
+@pytest.mark.parametrize("name", ["", "%20"])
+@pytest.mark.parametrize("path", ["overview", "jobs", "analyses/states", "job", "lake/rejects"])
+def test_a_cluster_without_a_name_is_refused(ask: httpx.Client, path: str, name: str) -> None:
+    wrong = ask.get(f"{API}/{path}?cluster={name}&job_id=1")
+    assert wrong.status_code == 422
+    assert "cluster" in wrong.text
+
+
 def test_an_empty_lake_says_which_command_to_run(tmp_path: object) -> None:
     from pathlib import Path
 

@@ -102,7 +102,7 @@ def command(
     summary = ingest_with_progress(
         create_lake(workspace),
         paths,
-        cluster or cluster_name(paths),
+        cluster_name(paths) if cluster is None else cluster,
         format=format,
         options={"mapping": mapping, "zone": zone, "start": start, "fields": fields},
         strict=strict,

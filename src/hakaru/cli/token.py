@@ -45,6 +45,27 @@ def create(
     click.echo(secret)
     until = f"until {token.expires:%Y-%m-%d}" if token.expires else "until it is revoked"
     click.echo(f"{name} ({role}) {until}. It is not shown again: keep it safe.", err=True)
+    if user is not None and not _has_jobs(workspace, user):
+        click.secho(
+            f"warning: no log in {workspace} names the user {user!r}, so they see no jobs of their own. "
+            f"Check the spelling with: hakaru show users -w {workspace}",
+            fg="yellow",
+            err=True,
+        )
+
+
+def _has_jobs(workspace: Path, user: str) -> bool:
+    """Whether a stored job is of this user, named as the logs do."""
+    from hakaru.engine.duckdb import connect
+    from hakaru.lake import Lake
+    from hakaru.schema import JOBS
+    from hakaru.settings import Engine
+
+    files = Lake(workspace).files(JOBS)
+    if not files:
+        return False
+    find = 'SELECT 1 FROM read_parquet(?) WHERE "user" = ? LIMIT 1'
+    return bool(connect(Engine()).execute(find, [files, user]).fetchall())
 
 
 @command.command("list", epilog="Example: hakaru token list")
