@@ -117,6 +117,37 @@ def test_levels_are_steps_that_hold_until_the_next_bin() -> None:
     assert "where" in busy["data"][0] and "where" not in busy["data"][-1]
 
 
+def without(table: dict[str, list[Any]], *bins: int) -> dict[str, list[Any]]:
+    return {
+        name: [value for at, value in enumerate(column) if at not in bins]
+        for name, column in table.items()
+    }
+
+
+def test_a_bin_that_is_withheld_is_a_gap() -> None:
+    """Of five bins the third is not there: the line ends with the second and begins again."""
+    table = without(load([1.0, 4.0, 9.0, 2.0, 3.0]), 2)
+    for series in draw(result("load", table)).option["series"]:
+        times = [(at - BEGIN_MS) // 900_000 for at, _ in values(series)]
+        assert times == [0, 1, 2, 2, 3, 4, 5]
+        assert [value is None for _, value in values(series)] == [False] * 3 + [True] + [False] * 3
+        assert not series.get("connectNulls")
+    busy = draw(result("load", table)).option["series"][0]
+    assert [value for _, value in values(busy)] == [1.0, 4.0, 4.0, None, 2.0, 3.0, 3.0]
+
+
+def test_bins_are_not_merged_across_one_that_is_withheld() -> None:
+    """2,001 bins are three to a point. Of bins 0 to 3 the second is not there: 0 alone, then 2, 3 and 4."""
+    levels = [30.0, 99.0, 3.0, 6.0, 9.0] + [0.0] * 1997
+    busy = draw(result("load", without(load(levels), 1))).option["series"][0]
+    assert values(busy)[:4] == [
+        [BEGIN_MS, 30.0],
+        [BEGIN_MS + 900_000, 30.0],
+        [BEGIN_MS + 900_000, None],
+        [BEGIN_MS + 1_800_000, 6.0],
+    ]
+
+
 def test_installed_pes_are_drawn_up_to_the_period_s_end() -> None:
     sizes: dict[str, list[Any]] = {"num_pes_installed": [8.0, 16.0], "utilisation": [0.1, 0.1]}
     *_, installed = draw(result("load", load([1.0, 4.0], **sizes))).option["series"]

@@ -21,7 +21,10 @@ MAX_POINTS = 1000
 
 @kind("timeseries")
 def timeseries(frame: Frame, theme: Theme) -> Drawn:
-    """Time-weighted means of each bin, as steps; drag or scroll to look closer."""
+    """Time-weighted means of each bin, as steps, with a gap for a bin that is not there.
+
+    Drag or scroll to look closer.
+    """
     laid = panels.lay(len(LEVELS))
     colours = frame.colours(theme)
     series = [
@@ -54,7 +57,11 @@ def timeseries(frame: Frame, theme: Theme) -> Drawn:
 
 
 def _steps(frame: Frame, group: Any, level: str, at: int, colour: str) -> dict[str, Any]:
-    rows = _merged(frame.of_group(group))
+    points: list[dict[str, Any]] = []
+    for rows in _runs(_merged(frame.of_group(group))):
+        end = _ms(frame, rows[-1]["until_at"])
+        points += [_point(frame, row, level) for row in rows]
+        points += [{"value": [end, labels.number(rows[-1][level])]}, {"value": [end, None]}]
     return {
         "type": "line",
         "name": frame.name(group),
@@ -65,7 +72,7 @@ def _steps(frame: Frame, group: Any, level: str, at: int, colour: str) -> dict[s
         "color": colour,
         "lineStyle": {"width": 1.25},
         "areaStyle": {"opacity": 0.25 if frame.group is None else 0},
-        "data": [_point(frame, row, level) for row in rows] + _last(frame, rows, level),
+        "data": points[:-1],  # nothing follows the last gap
     }
 
 
@@ -82,13 +89,14 @@ def _present(frame: Frame, row: dict[str, Any]) -> str | None:
     return where.conjunction([here, *where.of_rules(frame.result)])
 
 
-def _last(frame: Frame, rows: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:
-    """The last bin's end, so that its step is drawn too."""
-    return (
-        [{"value": [_ms(frame, rows[-1]["until_at"]), labels.number(rows[-1][level])]}]
-        if rows
-        else []
-    )
+def _runs(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Bins that follow one another; between two runs some are withheld or unknown."""
+    runs: list[list[dict[str, Any]]] = []
+    for row in rows:
+        if not runs or runs[-1][-1]["until_at"] < row["since_at"]:
+            runs.append([])
+        runs[-1].append(row)
+    return runs
 
 
 def _installed(frame: Frame) -> list[dict[str, Any]]:
@@ -116,7 +124,7 @@ def _merged(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     step = _step(len(rows))
     if step == 1:
         return rows
-    return [_mean_of(rows[at : at + step]) for at in range(0, len(rows), step)]
+    return [_mean_of(run[at : at + step]) for run in _runs(rows) for at in range(0, len(run), step)]
 
 
 def _step(num_bins: int) -> int:
