@@ -18,7 +18,10 @@ import httpx
 import pytest
 
 from hakaru.lake import Lake
+from hakaru.settings import Web
+from hakaru.web import turns
 from hakaru.web.access.tokens import Tokens
+from hakaru.web.access.viewer import ANYBODY_HERE, Viewer
 from hakaru.web.app import create_app
 from hakaru.web.connections import Connections, origin_of
 from hakaru.web.server import most_connections, server_of
@@ -290,6 +293,37 @@ def test_where_nobody_signs_in_fifty_are_answered(site: Lake) -> None:
         assert set(found) == {200}
 
 
+def test_who_shares_an_app_without_signing_in_reads_what_is_full(
+    site: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The questions that wait may all be others': nobody's own are counted."""
+    monkeypatch.setattr(turns, "MAX_WAITING_HERE", 0)
+    app, slow = with_slow(create_app(site, settings(sessions=1)))
+    with running(app) as server, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(server.client().get, "/slow")
+        assert begun(slow, 1)
+        refused = server.client().get("/slow")
+        slow.go.set()
+        assert first.result().status_code == 200
+    assert refused.status_code == 429
+    told = "1 of the questions of all who use this app without signing in are not answered yet"
+    assert told in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("viewer", "whose"),
+    [
+        (Viewer("user", "ann", "ann"), "your questions"),
+        (ANYBODY_HERE, "the questions of all who use this app without signing in"),
+    ],
+)
+def test_each_limit_says_whose_questions_it_counts(viewer: Viewer, whose: str) -> None:
+    scope = {"client": ("192.0.2.7", 1), "headers": [], "state": {"viewer": viewer}}
+    wanted: Any = turns.Turns(with_slow, Web())._wanted(scope)
+    said = {key[0]: line.questions for key, line in wanted}
+    assert said == {"viewer": whose, "address": "the questions from your address"}
+
+
 def test_a_turn_that_does_not_come_is_said_and_leaves_no_trace(site: Lake, tmp_path: Path) -> None:
     with asking(site, tmp_path, sessions=2, query_seconds=0.3) as (server, slow, pool):
         first = pool.submit(server.client("u1").get, "/slow")
@@ -304,7 +338,7 @@ def test_a_turn_that_does_not_come_is_said_and_leaves_no_trace(site: Lake, tmp_p
 
 def test_who_waits_longest_is_next() -> None:
     async def waits() -> list[int]:
-        line, order = _Line(1, 5), []
+        line, order = _Line("your questions", 1, 5), []
 
         async def ask(number: int) -> None:
             await line.enter(TIMEOUT_S)

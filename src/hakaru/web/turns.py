@@ -23,12 +23,14 @@ from hakaru.web.problems import Busy, TooMany, WebError, problem_of
 
 MAX_WAITING = 16  # of one viewer; a browser asks six at once
 MAX_WAITING_HERE = 64  # where nobody signs in, all are one viewer
+UNSIGNED = "the questions of all who use this app without signing in"
 
 
 @dataclass
 class _Line:
-    """Who is at work, and who waits for it in which order."""
+    """Who is at work, and who waits for it in which order; `questions` says whose they are."""
 
+    questions: str
     most: int
     max_waiting: int
     num_running: int = 0
@@ -44,7 +46,7 @@ class _Line:
             return
         if len(self.waiting) >= self.max_waiting:
             raise TooMany(
-                f"{self.num_running + len(self.waiting)} of your questions are not answered yet",
+                f"{self.num_running + len(self.waiting)} of {self.questions} are not answered yet",
                 "Ask again when some of them are answered.",
             )
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -55,7 +57,7 @@ class _Line:
             self._give_up(turn)
             if isinstance(error, TimeoutError):
                 raise Busy(
-                    f"your other questions took longer than {seconds:g} s",
+                    f"the others of {self.questions} took longer than {seconds:g} s",
                     "Ask again in a moment, and fewer at a time.",
                 ) from None
             raise
@@ -102,14 +104,15 @@ class Turns:
         viewer, origin = scope["state"]["viewer"], origin_of(peer_of(scope))
         all_but_one = max(1, self.web.sessions - 1)
         mine = (
-            _Line(all_but_one, MAX_WAITING)
+            _Line("your questions", all_but_one, MAX_WAITING)
             if viewer.signed_in
-            else _Line(self.web.sessions, MAX_WAITING_HERE)
+            else _Line(UNSIGNED, self.web.sessions, MAX_WAITING_HERE)
         )
         yield ("viewer", viewer.role, viewer.name), mine
         if origin != self.proxy:
             most = self.web.address_connections
-            yield ("address", origin), _Line(max(mine.most, most // 4), most)
+            line = _Line("the questions from your address", max(mine.most, most // 4), most)
+            yield ("address", origin), line
 
     @asynccontextmanager
     async def _turn(self, key: Hashable, new: _Line) -> AsyncIterator[None]:
