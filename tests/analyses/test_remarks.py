@@ -168,8 +168,11 @@ def test_states_that_are_all_completed(lake_of: Make) -> None:
 
 
 def test_states_that_are_not_there(lake_of: Make) -> None:
-    (told,) = said(lake_of(ended(*[None] * 20)), "walltime")
-    assert told.startswith("the log of c does not say how its 20 jobs ended")
+    lake = lake_of(ended(*[None] * 20))
+    told = "the log of c does not say how its 20 jobs ended: shares of states mean nothing"
+    assert said(lake, "walltime") == [f"{told}. --state any counts all jobs"]
+    # these count all jobs as it is, so that the option would change nothing
+    assert said(lake, "states") == said(lake, "states", states=("any",)) == [told]
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,12 @@ def test_bursts_are_told_where_the_mean_gap_is_ten_times_the_median() -> None:
     found = told("bursts", gaps(6.0, 60.0))
     assert found is not None and found.values == {"median": 6.0, "mean": 60.0}
     assert "within 6 s" in found.text and "60 s" in found.text
+    at_once = told("bursts", gaps(0.0, 60.0))
+    assert at_once is not None and at_once.values == {"median": 0.0, "mean": 60.0}
+    assert at_once.text == (
+        "Submissions come in bursts: half come in the same second as the previous one, "
+        "while the mean gap is 60 s."
+    )
     assert told("bursts", gaps(6.0, 59.0)) is None
     assert told("bursts", gaps(6.0, 60.0, 99)) is None
 

@@ -81,6 +81,14 @@ def test_a_total_that_grew_is_no_pool() -> None:
         Site(cluster=grown, unit="cpu", is_swf=True).machine()
 
 
+def test_a_machine_of_unknown_size_says_how_to_give_it() -> None:
+    """A log of processors that is no SWF, and of which no nodes are known."""
+    with pytest.raises(HakaruError, match=r"the size of a\.b is not known") as caught:
+        Site(name="a.b", unit="cpu").machine()
+    for way in ("--nodes COUNTxSIZE", "--processors N", '[clusters."a.b"]', "cpus_per_node"):
+        assert way in str(caught.value)
+
+
 def test_for_how_long_of_a_span_each_node_takes_jobs() -> None:
     changes = (NodeChange(50, 0, "drain"), NodeChange(150, 1, "up"), NodeChange(300, 2, "down"))
     machine = Machine.of_nodes(3, 2, changes=changes, closed=(1,))

@@ -38,6 +38,7 @@ class Caveats:
     unzoned: tuple[str, ...] = ()
     relative: tuple[str, ...] = ()
     one_state: Mapping[str, OneState] = field(default_factory=dict)
+    keeps_some: bool = False  # jobs of some states only
 
 
 def caveats_of(
@@ -49,7 +50,7 @@ def caveats_of(
 ) -> Caveats:
     """By the words of the query (`asked`, with the group) and the states that it keeps (none: all)."""
     unzoned, relative, alone = [], [], {}
-    keeps = states and "any" not in states
+    keeps = bool(states) and "any" not in states
     for name in clusters:
         site = settings.cluster(name)
         if CALENDAR & {*asked}:
@@ -59,7 +60,7 @@ def caveats_of(
         # Where all are completed, a figure of the completed ones loses nothing.
         if found and ("state" in asked or found.state not in states):
             alone[name] = found
-    return Caveats(tuple(unzoned), tuple(relative), alone)
+    return Caveats(tuple(unzoned), tuple(relative), alone, keeps)
 
 
 def one_state(
@@ -89,5 +90,6 @@ def caveat_remarks(result: Result, words: Language) -> list[str]:
     for name, found in caveats.one_state.items():
         key = "one_state" if found.state else "no_states"
         values = {"num_jobs": words.number(found.num_jobs), "state": found.state or ""}
-        lines.append(words.say("remark", key, cluster=name, **values))
+        text = words.say("remark", key, cluster=name, **values)
+        lines.append(words.say("remark", "any_state", text=text) if caveats.keeps_some else text)
     return lines

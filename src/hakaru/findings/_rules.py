@@ -101,7 +101,8 @@ def bursts(rows: Rows) -> Told | None:
     median, mean = row.get("median_s"), row.get("mean_s")
     if median is None or mean is None or mean < 10 * median or (row["num_gaps"] or 0) < 100:
         return None
-    return told("bursts", {"median": median, "mean": mean}, median="duration", mean="duration")
+    key = "bursts" if median else "bursts-same-second"
+    return told(key, {"median": median, "mean": mean}, median="duration", mean="duration")
 
 
 @finding("waits", "waits")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from hakaru.errors import HakaruError
+from hakaru.settings import toml_table
 
 if TYPE_CHECKING:
     from hakaru.settings import Cluster
@@ -109,9 +110,10 @@ class Machine:
         size = cluster.per_node(unit)
         if not cluster.nodes or not size:
             raise HakaruError(
-                f"the size of {name} is not known: set clusters.{name}.nodes and "
-                f"clusters.{name}.{unit}s_per_node in hakaru.toml, or say --nodes COUNTxSIZE "
-                "or --processors N"
+                f"the size of {name} is not known: neither its log nor hakaru.toml has its nodes. Add "
+                f"--nodes COUNTxSIZE, e.g. --nodes 38x8, or --processors N for one pool; or, for a "
+                f"workspace, write in its hakaru.toml under {toml_table(name)}: nodes = COUNT and "
+                f"{unit}s_per_node = SIZE"
             )
         periods = [
             (int(each.since.timestamp()) if each.since else 0, each.count) for each in cluster.nodes

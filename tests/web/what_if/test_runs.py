@@ -99,3 +99,19 @@ def test_a_server_that_closes_ends_what_it_plays_and_takes_no_more() -> None:
     assert not folder.parent.exists()
     with pytest.raises(Busy):
         runs.start(Held().run)
+
+
+def test_an_internal_error_says_where_its_cause_is() -> None:
+    class Broken(Held):
+        def _prepare(self, folder: Path) -> Any:
+            raise ZeroDivisionError
+
+    runs = Runs(Bounds())
+    broken = Broken()
+    runs.start(broken.run)
+    joined(runs)
+    runs.close()
+    assert broken.run.problem == (
+        "it failed by an internal error; the cause is in the app's log, which hakaru serve writes to its "
+        "standard error"
+    )

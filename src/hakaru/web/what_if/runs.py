@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("hakaru.web")
 OVER = ("done", "failed", "cancelled")
 TEMPORARY = "tmp"
+CAUSE = "the cause is in the app's log, which hakaru serve writes to its standard error"
 TIMES = ("asked_at", "began_at", "ended_at")
 
 
@@ -172,7 +173,7 @@ class Runs:
             self._fail(run, str(error))
         except Exception:
             log.exception("a what-if run broke")
-            self._fail(run, "the app met an error of its own; its log tells more")
+            self._fail(run, f"it failed by an internal error; {CAUSE}")
         finally:
             _tidy(folder, keep=run.state == "done")
         if run.state == "done" and self._workspace is not None:
@@ -222,7 +223,7 @@ class Runs:
             run.problem = (
                 f"it was stopped after {self.bounds.seconds:g} s; choose a shorter period"
                 if late
-                else "its process ended before it was done; the app's log tells more"
+                else f"its process ended before it was done; {CAUSE}"
             )
         return run.problem is None and not code
 
