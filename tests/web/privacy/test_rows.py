@@ -107,10 +107,19 @@ def test_by_hours_people_without_hours_do_not_count(tmp_path: Path) -> None:
     shown = answered(asker_of(tmp_path, rows), "parallelism", weight="gpu-hours")
     assert [row["parallelism"] for row in shown.rows] == ["single-pe", "single-node"]
     none = [row | ({"run_s": None} if 10 <= int(row["job_id"]) < 20 else {}) for row in rows]
-    zero = [row | ({"run_s": 0.0} if 10 <= int(row["job_id"]) < 20 else {}) for row in rows]
-    for name, each in (("none", none), ("zero", zero)):
-        hidden = answered(asker_of(tmp_path / name, each), "parallelism", weight="gpu-hours")
-        assert hidden.rows == [], name
+    hidden = answered(asker_of(tmp_path / "none", none), "parallelism", weight="gpu-hours")
+    assert hidden.rows == []
+
+
+def test_by_hours_people_whose_jobs_ran_for_no_time_do_not_count(tmp_path: Path) -> None:
+    """At noon six people submit, and five of their jobs run for no time: the hours are u5's alone."""
+    noon = {"submitted_at": utc("2018-01-01T12:00:00")}
+    many = jobs_of("012345", 0) + jobs_of("012345", 20, submitted_at=utc("2018-01-01T06:00:00"))
+    rows = many + jobs_of("01234", 10, run_s=0.0, **noon) + jobs_of("5", 30, **noon)
+    asker = asker_of(tmp_path, rows)
+    for weight, is_shown in (("jobs", True), ("gpu-hours", False)):
+        shown = answered(asker, "arrivals-by-hour", weight=weight)
+        assert (12 in {row["hour"] for row in shown.rows}) is is_shown
 
 
 def test_one_person_in_many_queues_is_one_person(tmp_path: Path) -> None:
