@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import httpx
 import pyarrow.parquet as pq
@@ -302,6 +303,10 @@ def test_the_page_of_the_api_needs_no_script(ask: httpx.Client) -> None:
     page = ask.get(f"{API}/docs").text
     assert "<script" not in page
     assert "GET /api/v1/analyses/{id}" in page
+    (job,) = re.findall(r"<code>GET /api/v1/job</code>.*?</section>", page, re.S)
+    needed = dict(re.findall(r"<tr><td><code>(\w+)</code>([^<]*)</td>", job))
+    assert needed == {"cluster": " (required)", "job_id": " (required)", "submitted_at": ""}
+    assert "<td><code>order</code></td><td>one of asc, desc</td><td>Rising or falling.</td>" in page
 
 
 def test_a_new_commit_is_seen_at_once(tmp_path: object) -> None:

@@ -242,3 +242,13 @@ def test_where_no_cluster_is_chosen_a_page_is_of_the_first(client: httpx.Client)
     assert row["Last job"] == "2018-02-10"
     assert "has no queue wide" in plain(get(client, "/people?queue=wide"))
     assert "has no queue" not in plain(get(client, "/jobs?queue=wide"))
+
+
+def test_the_form_of_what_if_knows_the_machine_and_the_period(client: httpx.Client) -> None:
+    page = get(client, "/what-if?cluster=east&since=2018-02-01")
+    said = "Left empty, it is the cluster’s own: 2 × 4 at the end, as it changed over time."
+    assert said in plain(page)
+    assert re.search(r'name="since" type="date" value="2018-02-01"', page)
+    assert "The settings do not know the size of west" in plain(
+        get(client, "/what-if?cluster=west")
+    )

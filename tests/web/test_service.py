@@ -11,7 +11,7 @@ import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.access import Viewer
-from hakaru.web.filters import FigureQuery, Filters, JobsQuery, PeopleQuery
+from hakaru.web.filters import CompareQuery, FigureQuery, Filters, JobsQuery, PeopleQuery
 from hakaru.web.readers import Readers
 from hakaru.web.service import Asker, Service
 from hakaru.web.service._overview import _levels
@@ -97,6 +97,18 @@ def test_a_user_sees_whole_months_of_the_sites_clock(tmp_path: Path) -> None:
     (found,) = asker_of(tmp_path, rows, TOKYO, U1).clusters().clusters
     assert found.first_submit is not None and found.last_submit is not None
     assert f"{found.first_submit:%Y-%m-%d} {found.last_submit:%Y-%m-%d}" == "2018-02-01 2018-04-30"
+
+
+def test_a_user_is_neither_warned_of_a_peak_nor_shown_more_metrics(tmp_path: Path) -> None:
+    """Six people's jobs at once on one GPU: who makes a peak may be one person."""
+    rows = [job(n, user=f"u{n}") for n in range(6)]
+    boss = asker_of(tmp_path, rows, '{"nodes": 1, "gpus_per_node": 1}')
+    user = Service(boss.readers).of(U1)
+    (seen,), (told,) = (asker.overview(Filters()).clusters for asker in (user, boss))
+    assert told.warnings and seen.warnings == []
+    few, every = (CompareQuery(metrics="headline"), CompareQuery(metrics="all"))
+    shown = [[metric["id"] for metric in user.compare(query).metrics] for query in (few, every)]
+    assert shown[0] == shown[1] and len(boss.compare(every).metrics) > len(shown[0])
 
 
 def test_sizes_count_in_the_unit_that_is_asked_for(tmp_path: Path) -> None:

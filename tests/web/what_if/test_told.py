@@ -22,6 +22,7 @@ from hakaru.web.problems import WebError
 from hakaru.web.readers import Readers
 from hakaru.web.what_if import check, figures, kept, models, player
 from hakaru.web.what_if.bounds import Bounds
+from hakaru.web.what_if.draft import Draft
 from hakaru.web.what_if.nodes import nodes_of_day
 from hakaru.web.what_if.runs import Run, Runs, _facts, _kept
 from hakaru.web.what_if.service import Desk
@@ -262,3 +263,27 @@ def test_the_last_runs_say_what_was_asked_and_when(client: httpx.Client) -> None
         "Asked at": "2018-02-02 01:00:00", "State": "done",
     }  # fmt: skip
     assert "1,234 jobs, against “ as it is ”" in plain(get(client, "/what-if/0123456789abcdef"))
+
+
+def test_a_run_can_be_changed_and_run_again(client: httpx.Client) -> None:
+    page = get(client, "/what-if?run=0123456789abcdef")
+    for name, value in (("since", "2018-01-01"), ("until", "2018-01-31")):
+        assert re.search(rf'name="{name}" type="date" value="{value}"', page)
+    (text,) = re.findall(r"<textarea[^>]*>(.*?)</textarea>", page, re.S)
+    assert text == "[[variant]]"
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"policy": "fcfs", "nodes": "+1"}, "fcfs, 1 more node"),
+        ({"nodes": "−12"}, "12 fewer nodes"),
+        ({"user_gpus": "32", "user_jobs": "9"}, "32 GPUs a user, 9 jobs a user"),
+        ({"accurate": "50 %", "load": "+20%"}, "50 % ask accurately, 20 % more load"),
+        ({"load": "-5"}, "5 % less load"),
+        ({"favour": "yes"}, "multi-GPU favoured"),
+    ],
+)
+def test_a_variant_is_called_by_what_it_changes(fields: dict[str, str], name: str) -> None:
+    draft = Draft({f"v3-{key}": value for key, value in fields.items()})
+    assert f'[[variant]]\nname = "{name}"\n' in draft.toml()

@@ -126,8 +126,8 @@ class Draft:
             _nodes_name(nodes) if nodes else "",
             _of(self.get(at + "user_gpus"), "{} GPUs a user"),
             _of(self.get(at + "user_jobs"), "{} jobs a user"),
-            _of(self.get(at + "accurate").removesuffix("%"), "{} % ask accurately"),
-            _of(self.get(at + "load").removesuffix("%").lstrip("+"), "{} % more load"),
+            _of(_percent(self.get(at + "accurate")), "{} % ask accurately"),
+            _load_name(_percent(self.get(at + "load"))),
         ]
         return ", ".join(each for each in said if each) or f"variant {number}"
 
@@ -153,6 +153,15 @@ def _text(value: str) -> str:
 
 def _of(value: str, form: str) -> str:
     return form.format(value) if value else ""
+
+
+def _percent(text: str) -> str:
+    return text.replace("−", "-").removesuffix("%").strip().lstrip("+")
+
+
+def _load_name(percent: str) -> str:
+    more = "less" if percent.startswith("-") else "more"
+    return f"{percent.removeprefix('-')} % {more} load" if percent else ""
 
 
 def _nodes_name(text: str) -> str:
