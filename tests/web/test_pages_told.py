@@ -103,6 +103,10 @@ def test_each_attempt_of_a_job_has_its_own_page(client: httpx.Client) -> None:
     )]  # fmt: skip
     assert states == [["completed"], ["failed"]]
     assert "run_s 2.0 h (7,200 s)" in plain(last)
+    named = [each for each in links(last, "/jobs") if len(each) > 1]
+    assert named == [{"cluster": ["east"], name: [value]} for name, value in (
+        ("user", "ann"), ("account", "lab"), ("queue", "normal"),
+    )]  # fmt: skip
 
 
 def test_what_the_lake_holds_is_under_its_headings(client: httpx.Client) -> None:
@@ -176,6 +180,34 @@ def test_a_form_sends_the_filters_along_but_not_the_page(client: httpx.Client) -
     )
 
 
+def test_the_form_shows_the_filters_in_use(client: httpx.Client) -> None:
+    chosen = "cluster=east&queue=long&state=pending&state=running&user=bob&account=other&min_gpus=2"
+    page = get(
+        client, f"/jobs?{chosen}&max_gpus=5&where=run_s+%3C+9&weight=gpu-hours&until=2018-02-28"
+    )
+    form = page.split('<form id="filters"')[1].split("</form>")[0]
+
+    def selected(name: str) -> list[str]:
+        (options,) = re.findall(rf'<select id="f-{name}".*?</select>', form, re.S)
+        return [plain(each) for each in re.findall(r" selected>([^<]*)<", options)]
+
+    assert (selected("cluster"), selected("queue")) == (["east"], ["long"])
+    assert re.findall(r'value="(\w+)" checked', form) == ["pending", "running"]
+    assert re.findall(r'id="(w-\w+)"[^>]* checked', form) == ["w-hours"]
+    values = dict(re.findall(r'<input id="f-(\w+)"[^>]*? value="([^"]*)"', form))
+    assert values == {"since": "", "until": "2018-02-28", "user": "bob", "account": "other",
+                      "min_gpus": "2", "max_gpus": "5", "where": "run_s &lt; 9"}  # fmt: skip
+    assert '<details class="more" open>' in form
+    assert '<details class="more">' in get(client, "/jobs?cluster=east&queue=long")
+
+
+def test_filters_that_select_nothing_say_what_there_is(client: httpx.Client) -> None:
+    text = plain(get(client, "/?cluster=east&user=nobody"))
+    assert "Its log runs from 2018-01-01 01:00:00 to 2018-02-10 12:00:00 ." in text
+    assert "Remove a filter above" in plain(get(client, "/jobs?user=nobody"))
+    assert "This page is past the end" in plain(get(client, "/jobs?page=99"))
+
+
 def test_a_name_leads_to_its_jobs(client: httpx.Client) -> None:
     page = get(client, "/people?cluster=west&kind=accounts&since=2018-01-01&page=1&q=lab")
     (name,) = [each for each in links(page, "/jobs") if "account" in each or "user" in each]
@@ -234,6 +266,10 @@ def test_a_comparison_is_of_its_period(client: httpx.Client) -> None:
 
     assert (jobs("cluster=east"), jobs("cluster=east&since=2018-02-01")) == ("19", "10")
     assert jobs("cluster=east&until=2018-01-31") == "9"
+    narrowed = get(client, "/compare?cluster=east&queue=long&since=2018-02-01")
+    assert "only the clusters and the period count here, not queue." in plain(narrowed)
+    beside = [each.get("cluster") for each in links(narrowed, "/compare")]
+    assert ["east", "west"] in beside
 
 
 def test_where_no_cluster_is_chosen_a_page_is_of_the_first(client: httpx.Client) -> None:
