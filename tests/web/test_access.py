@@ -209,6 +209,9 @@ def test_the_proxy_names_who_asks(site: Lake, tmp_path: Path) -> None:
     with running(app) as server, server.client() as client:
         named = client.get(ME, headers={"X-Remote-User": "u1"}).json()
         assert (named["role"], named["user"]) == ("user", "u1")
+        ann = client.get(ME, headers={"X-Remote-User": "Ann"}).json()
+        assert (ann["name"], ann["user"]) == ("Ann", "Ann")  # logs tell Ann from ann
+        assert client.get(ME, headers={"X-Remote-User": "Boss"}).json()["role"] == "user"
         assert client.get(ME, headers={"X-Remote-User": "boss"}).json()["role"] == "operator"
         assert client.get(ME).status_code == 401
         assert client.get(ME, headers={"X-Remote-User": ""}).status_code == 401

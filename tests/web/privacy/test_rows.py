@@ -122,6 +122,18 @@ def test_by_hours_people_whose_jobs_ran_for_no_time_do_not_count(tmp_path: Path)
         assert (12 in {row["hour"] for row in shown.rows}) is is_shown
 
 
+def test_hours_of_few_people_are_withheld_and_so_are_shares_of_them(tmp_path: Path) -> None:
+    """Six people ran jobs, and of three of them it is known for how long."""
+    asker = asker_of(tmp_path, jobs_of("012", 0) + jobs_of("345", 10, run_s=None))
+    (row,) = answered(asker, "states").rows
+    assert (row["num_jobs"], row["pe_hours"], row["share"]) == (6, None, 1.0)
+    by_hours = answered(asker, "states", weight="gpu-hours")
+    assert by_hours.withheld is not None
+    assert set(by_hours.withheld.columns) == {"num_jobs", "pe_hours", "share"}
+    for row in by_hours.rows:
+        assert (row["num_jobs"], row["pe_hours"], row["share"]) == (None, None, None)
+
+
 def test_one_person_in_many_queues_is_one_person(tmp_path: Path) -> None:
     """u0 alone uses ten queues: as ten people they would seem many enough."""
     rows = jobs_of("0123456", 0, queue="wide") + jobs_of("123456", 10, queue="short")
