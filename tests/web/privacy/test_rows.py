@@ -134,6 +134,18 @@ def test_hours_of_few_people_are_withheld_and_so_are_shares_of_them(tmp_path: Pa
         assert (row["num_jobs"], row["pe_hours"], row["share"]) == (None, None, None)
 
 
+def test_waits_and_run_times_of_few_people_are_refused_in_a_cell_too(tmp_path: Path) -> None:
+    """All six people are in one cell; of three the wait is not known, and three ran for seconds only."""
+    rows = jobs_of("012", 0, wait_s=None) + jobs_of("345", 10, run_s=5.0)
+    asker = asker_of(tmp_path, rows)
+    for id in ("waits", "walltime"):
+        with pytest.raises(Refused, match="fewer than 5 people stand behind this figure"):
+            answered(asker, id, queue="normal")
+    many = asker_of(tmp_path / "many", jobs_of("01234", 0) + rows)
+    (row,) = answered(many, "waits", queue="normal").rows
+    assert row["median_s"] == 10.0
+
+
 def test_one_person_in_many_queues_is_one_person(tmp_path: Path) -> None:
     """u0 alone uses ten queues: as ten people they would seem many enough."""
     rows = jobs_of("0123456", 0, queue="wide") + jobs_of("123456", 10, queue="short")
