@@ -129,6 +129,64 @@ def test_a_brush_counts_the_jobs_in_its_ranges(chromium: Any, tmp_path: Path) ->
         assert "num_pes >=" in parse_qs(urlsplit(page.page.url).query)["where"][0]
 
 
+LEADS = """([jobs, mine, where]) => {
+    const element = document.createElement("div");
+    Object.assign(element.dataset, { jobs, where: mine });
+    return hakaru.jobsAddress(element, where);
+}"""
+BRUSHED = """async ([axes, ranges]) => {
+    const card = document.createElement("div");
+    card.append(document.createElement("p"), document.createElement("div"));
+    card.firstChild.className = "brushed";
+    Object.assign(card.lastChild.dataset, { jobs: "/jobs?cluster=c", where: "" });
+    const component = (name, index) => ({ activeIntervals: ranges[index] });
+    await hakaru.brushed(card.lastChild, {
+        getOption: () => ({ parallel: [{}], parallelAxis: axes }),
+        getModel: () => ({ getComponent: component }),
+    });
+    return [card.querySelector("a").getAttribute("href"), card.textContent];
+}"""
+
+
+def test_a_figure_leads_to_jobs_of_its_own_filter_and_the_page_s(page: Tab) -> None:
+    page.open("/data")
+
+    def leads(mine: str, where: str) -> dict[str, list[str]]:
+        address = page.page.evaluate(LEADS, ["/jobs?cluster=c", mine, where])
+        assert address.startswith("/jobs?")
+        return parse_qs(urlsplit(address).query)
+
+    cluster = {"cluster": ["c"]}
+    both = "(num_gpus = 1 OR hour = 2) AND weekday = 3"
+    assert leads("num_gpus = 1 OR hour = 2", "weekday = 3") == cluster | {"where": [both]}
+    assert leads("hour = 2", "") == cluster | {"where": ["hour = 2"]}
+    fielded = leads("", "state = 'failed' AND hour = 9")
+    assert fielded == cluster | {"state": ["failed"], "where": ["hour = 9"]}
+    assert leads("", "user = 'o''brien'") == cluster | {"user": ["o'brien"]}
+    assert leads("", "queue = ' x'") == cluster | {"where": ["queue = ' x'"]}
+    notes = [page.page.evaluate("hakaru.notesOf", drawn) for drawn in (
+        {"notes": ["a"], "withheld": {"why": "b"}}, {"notes": ["a"], "withheld": None},
+    )]  # fmt: skip
+    assert notes == [["a", "b"], ["a"]]
+
+
+def test_brushed_ranges_are_in_the_units_of_their_columns(page: Tab) -> None:
+    """Hours of an axis are seconds of the filter; an end of an axis is no bound; 18 jobs are such."""
+    page.open("/data")
+    axes = [
+        {"column": "run_s", "factor": 3600, "type": "log", "min": 0.01, "max": 100},
+        {"column": "num_pes", "factor": 1, "type": "log", "min": 1, "max": 64},
+        {"column": "wait_s", "factor": 3600, "type": "log", "min": 0.001, "max": 10},
+        {"column": "queue", "factor": 1, "type": "category", "data": ["normal", "short", "rare"]},
+    ]
+    ranges = [[[0.5, 2]], [[1.2, 5.7]], [[0.0005, 9.95]], [[0.6, 1.4]]]
+    address, text = page.page.evaluate(BRUSHED, [axes, ranges])
+    (where,) = parse_qs(urlsplit(address).query)["where"]
+    parts = ("run_s >= 1800", "run_s <= 7200", "num_pes >= 2", "num_pes <= 5", "queue IN ('short')")
+    assert where == " AND ".join(parts)
+    assert text == "18 jobs lie in the brushed ranges"
+
+
 def test_downloads(page: Tab) -> None:
     page.open("/workload/states?cluster=c&queue=short")
     page.drawn("states")
