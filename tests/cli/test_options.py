@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.filesize import decimal
 
-from hakaru.cli import _advice, _replay, _whatif, advise, report, whatif
+from hakaru.cli import _advice, _replay, _whatif, advise, export, report, reproduce, whatif
 from hakaru.cli._groups import natural
 from hakaru.cli._table import Column
 from hakaru.lake import Lake
@@ -99,6 +99,29 @@ def test_the_manifest_has_the_filters_and_a_file_is_replaced_only_if_asked(
     }  # fmt: skip
     assert hakaru(*out).exit_code == 1
     assert "wrote 5 of 5 jobs" in hakaru(*out, "--overwrite").output
+
+
+def test_an_export_says_what_was_left_out_and_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = {
+        "clusters": ["c"], "synthetic": True, "num_jobs_written": 1200, "num_jobs_selected": 1234,
+        "format": "aaic", "missing": None, "left_out": {"no start": 34}, "changed": {"whole seconds": 5},
+        "columns": {"removed": ["name", "nodes"], "added": []}, "anonymised": {"salt": "not kept"},
+        "times": "moved", "settings_in_files": False,
+    }  # fmt: skip
+    files = [Path("out/a.csv"), Path("out/b.csv")]
+    done: Any = SimpleNamespace(files=files, manifest=manifest, manifest_path=Path("out/m.json"))
+    disguise: Any = object()
+    export._print_done(done, disguise)
+    assert capsys.readouterr().out.splitlines() == [
+        "c (SYNTHETIC data): wrote 1,200 of 1,234 jobs as aaic to 2 files in out",
+        "  left out 34: no start",
+        "  changed 5: whole seconds",
+        "  columns removed: name, nodes",
+        "  the salt is not kept",
+        "  times are moved",
+        "  the files hold no settings (zone, nodes, limits): the manifest has them",
+        "  manifest out/m.json",
+    ]
 
 
 # ---- lake
@@ -275,6 +298,21 @@ def test_synth_and_demo_make_what_is_asked(tmp_path: Path, monkeypatch: Any) -> 
     assert (found.num_nodes, found.num_users, found.samples_days) == (4, 2, 0.0)
     hakaru("demo", "--jobs", 7, "--folder", tmp_path / "demo")
     assert (specs[1].num_jobs, specs[1].cluster) == (7, "demo")
+
+
+def test_a_part_of_the_paper_s_log_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    claims: Any = [SimpleNamespace(says="users", published="7"),
+                   SimpleNamespace(says="jobs in the log", published="1,234")]  # fmt: skip
+    assert reproduce._missing(claims, 1234) == []
+    assert reproduce._missing(claims, 1233)[0].startswith("this log has 1,233 of 1,234 jobs")
+    verdicts = ["same"] * 4 + ["differs"] * 3 + ["known difference"] * 2 + ["not in the log"]
+    claim = SimpleNamespace(published="1", where="Table 1", says="jobs")
+    judged: Any = [
+        SimpleNamespace(verdict=each, computed="2: off", claim=claim) for each in verdicts
+    ]
+    reproduce._print_table(judged)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "4 the same, 3 different, 2 known to differ, 1 that the log cannot tell"
 
 
 # ---- advice, replay and what-if
