@@ -22,6 +22,7 @@ from hakaru.sim.advise import (
 )
 from hakaru.sim.advise.case import Case
 from hakaru.sim.advise.losses import Loss
+from hakaru.sim.advise.search import Search
 from hakaru.sim.advise.sureness import change_of
 from hakaru.sim.advise.verdict import verdict_of
 from hakaru.sim.advise.words import change_text, losses_text, name_of, value_text
@@ -48,6 +49,31 @@ def test_a_rule_by_which_jobs_never_begin_is_broken() -> None:
     stopped = Rule(EASY.policy, (sim.Limit("user", "running-jobs", 0, only="hog"),))
     assert case.of(stopped).broken == ("every job begins",)
     assert case.of(EASY).broken == ()
+
+
+def test_only_what_is_better_and_broken_is_refused() -> None:
+    known = {1: ("b", measured(600, 0.1)), 2: ("a", measured(500, 0.1)), 3: ("c", measured(400))}
+    known |= {4: ("d", measured(1500, 0.1)), 5: ("e", measured(1000, 0.1))}
+    search: Any = SimpleNamespace(baseline=measured(1000), known=known)
+    assert [point for point, _ in Search.forbidden(search)] == ["a", "b"]
+    assert [point for point, _ in Search.allowed(search)] == ["c"]
+    assert Search.broken(search) == {"no user loses": 4}
+
+
+def test_jobs_that_no_longer_begin_are_in_no_interval() -> None:
+    """Of twenty jobs a week one of the two that waited 1000 s never begins; the other waits 400 s."""
+    jobs = SimpleNamespace(submit=np.repeat(np.arange(12), 20) * WEEK + 5, user=np.zeros(240, int))
+    before = SimpleNamespace(wait=np.tile([0.0] * 18 + [1000.0] * 2, 12), start=np.zeros(240, int))
+    after = SimpleNamespace(
+        wait=np.tile([0.0] * 18 + [400.0, -9e9], 12), start=np.tile([0] * 19 + [-1], 12)
+    )
+    before.workload = after.workload = jobs
+    case: Any = SimpleNamespace(
+        objective=Objective("mean_wait_s"),
+        weeks=Weeks.of(jobs.submit, 1, 200),
+        keep=np.ones(240, bool),
+    )
+    assert change_of(case, before, after) == pytest.approx((-600 / 19, -600 / 19))  # type: ignore[arg-type]
 
 
 def test_as_many_trials_as_were_asked_for() -> None:

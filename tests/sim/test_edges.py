@@ -16,10 +16,10 @@ from hakaru.schema import INGESTS, JOBS, REJECTS
 from hakaru.settings import Capacity, Cluster
 from hakaru.sim.inventory import kind_of
 from hakaru.sim.machine import Change as NodeChange
-from hakaru.sim.machine import Group, Machine
+from hakaru.sim.machine import Group, Machine, Placement
 from hakaru.sim.metrics import measure, measure_by
 from hakaru.sim.naive import scores
-from hakaru.sim.replay import Known, months_of
+from hakaru.sim.replay import Known, months_of, overload
 from hakaru.sim.site import MachineSpec, Site
 from hakaru.sim.whatif.curves import capacity_up_to
 from tests.conftest import job, put, put_jobs
@@ -28,6 +28,7 @@ from tests.sim.test_inventory import built, node
 from tests.sim.test_replay import MAY, recorded
 
 DAY, HOUR = 86400, 3600
+SPREAD = Machine.of_nodes(2, 4, placement=Placement(packing="spread"))
 
 
 # ---- sites and machines
@@ -164,6 +165,14 @@ def test_a_third_more_than_the_machine_is_far_more() -> None:
     assert far.trusted == "no" and "1.25 times the machine" in far.why
 
 
+def test_a_node_that_comes_back_before_its_jobs_end_was_there_all_the_time() -> None:
+    """Drained at 60 and back at 80, while a job on both nodes runs to 100: three PEs are needed from 80."""
+    changes = (NodeChange(60, 1, "drain"), NodeChange(80, 1, "up"))
+    machine = Machine.of_nodes(2, 1, changes=changes)
+    jobs = workload(recorded(0, 100, 2, 0.0), recorded(0, 20, 1, 80.0))
+    assert overload(jobs, machine, [0, 100]).tolist() == [0.2]
+
+
 def test_the_worst_month_is_weighed_by_its_jobs() -> None:
     """Six jobs off by 10 s are worse than one off by 50 s."""
     recorded_s = np.zeros(7)
@@ -180,6 +189,16 @@ def test_each_score_is_its_own() -> None:
     replay, _ = scores(play(jobs, sim.Machine.flat(9), "fcfs"), "UTC", None)
     assert (replay.mean_off_s, replay.p95_off_s) == (500, 950)
     assert replay.share_within_5min == pytest.approx(31 / 101)
+
+
+def test_what_is_free_but_too_little_is_idle_and_not_fragmented() -> None:
+    """One PE of four is free for the 90 s in which a job of four waits. Then: two on each of two nodes, of
+    which a job on one node needs three."""
+    whole = measure(play([(0, 100, 3), (10, 100, 4)], sim.Machine.of_nodes(1, 4), "fcfs"))
+    assert whole["idle_while_waiting"] == pytest.approx(90 / 800)
+    assert whole["fragmentation"] == 0
+    torn = measure(play([(0, 100, 2), (0, 100, 2), (10, 100, 3)], SPREAD, "fcfs"))
+    assert torn["fragmentation"] == pytest.approx(4 * 90 / 1600)
 
 
 def test_hours_that_are_lost_and_classes_of_unknown_nodes() -> None:
