@@ -16,7 +16,7 @@ import pytest
 
 from hakaru.engine import open_engine
 from hakaru.engine.duckdb import DuckDBEngine, connect, one_row, select_files
-from hakaru.errors import EngineError, HakaruError
+from hakaru.errors import EngineError, HakaruError, InterruptedQuery
 from hakaru.schema import JOBS
 from hakaru.settings import Engine
 from tests.conftest import job, utc
@@ -144,6 +144,24 @@ def test_a_file_that_is_gone_is_named_by_the_query(engine: DuckDBEngine, tmp_pat
     gone = engine.relation(JOBS, [str(tmp_path / "gone.parquet")], ["job_id"])
     with pytest.raises(EngineError, match=r"gone\.parquet"):
         engine.query(f"SELECT job_id FROM {gone}")
+
+
+def test_a_query_that_is_stopped_says_so(engine: DuckDBEngine) -> None:
+    told: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            engine.query("SELECT count(*) FROM range(1000000000000) r(i) WHERE i % 7 = 3")
+        except HakaruError as error:
+            told.append(error)
+
+    waiting = threading.Thread(target=ask)
+    waiting.start()
+    while waiting.is_alive():
+        engine.interrupt()
+        waiting.join(0.01)
+    assert [type(error) for error in told] == [InterruptedQuery]
+    assert engine.query("SELECT 1 AS one")["one"].to_pylist() == [1]
 
 
 def test_gives_plain_arrow_types(engine: DuckDBEngine) -> None:

@@ -57,7 +57,10 @@ def test_the_machine_is_known(lake: Lake) -> None:
     cluster = load(lake.workspace, lake.facts()).cluster("c")
     assert (cluster.zone, cluster.unit, cluster.gpus_per_node) == ("Asia/Tokyo", "gpu", 8)
     assert cluster.nodes == ()  # 32 to 38, and nobody says when
-    assert cluster.queues["long"].max_walltime_h == 336
+    hours = {name: queue.max_walltime_h for name, queue in cluster.queues.items()}
+    assert hours == {"normal": 72, "short": 3, "middle": 168, "long": 336}  # Table 1 of the paper
+    assert [cluster.queues[name].max_nodes for name in ("normal", "long")] == [38, 1]
+    assert cluster.queues["short"].max_gpus == 8  # as the log has it
 
 
 @pytest.mark.parametrize(
