@@ -133,9 +133,10 @@ def test_a_salt_of_eight_characters_is_enough() -> None:
 
 def test_times_move_back_as_far_as_1970(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
     """2018 began 17,532 days after 1970: 2,504 weeks before is 5 January 1970, one more is not."""
-    lake = lake_of([job(1)])
+    lake = lake_of([job(1), job(2, submitted_at=utc("2019-06-01T00:00:00"))])
     export(lake, tmp_path / "x.parquet", "parquet", "--anonymise", "--shift-times", "-17528")
-    assert rows_of(tmp_path / "x.parquet")[0]["submitted_at"] == utc("1970-01-05T00:00:00")
+    first = min(row["submitted_at"] for row in rows_of(tmp_path / "x.parquet"))
+    assert first == utc("1970-01-05T00:00:00")
     command = ("export", "-w", lake.workspace, "-o", tmp_path / "y.parquet", "--format", "parquet")
     refused = hakaru(*command, "--anonymise", "--shift-times", "-17535")
     assert refused.exit_code == 1 and "before 1970" in refused.output

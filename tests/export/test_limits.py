@@ -165,9 +165,10 @@ def test_swf_counts_what_moves_by_a_second(lake_of: Callable[..., Lake], tmp_pat
 def test_swf_numbers_queues_whose_names_have_no_room(
     lake_of: Callable[..., Lake], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = lake_of([job(1, queue="q" * 30), job(2, queue="r" * 30)])
+    """The names have some 800 characters, the notes in the header half as many."""
+    lake = lake_of([job(1, queue="q" * 400), job(2, queue="r" * 400)])
     assert "queue" not in export(lake, tmp_path / "fits", "swf")["columns"]["replaced"]
-    monkeypatch.setattr("hakaru.export.swf.MOST_HEADER", 60)
+    monkeypatch.setattr("hakaru.export.swf.MOST_HEADER", 700)
     manifest = export(lake, tmp_path / "not", "swf")
     told = "numbered; the names do not fit into the header"
     assert manifest["columns"]["replaced"]["queue"] == told

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hakaru.errors import SourceError
 from hakaru.lake import Lake
 from hakaru.schema import CLUSTERS
 from hakaru.sources.ingest import Summary, ingest
@@ -68,3 +69,23 @@ def test_a_start_is_by_the_header_s_clock_before_the_site_s(lake: Lake, tmp_path
     put(other, CLUSTERS.name, [said | {"facts": '{"zone": "Europe/Paris"}'}])
     read(other, tmp_path, GOOD, start="2014-03-01")
     assert _jobs(other)[0]["submitted_at"] == utc("2014-02-28T23:02:10")
+
+
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [("1 2 3", "expected 18 columns"), ("status", "field 11 (status) is not one of -1 to 5")],
+)
+def test_half_of_the_lines_may_be_bad(odd: str, problem: str, lake: Lake, tmp_path: Path) -> None:
+    """More are another layout, which is refused with the place where it was seen."""
+
+    def log(num_bad: int) -> list[str]:
+        good = [GOOD.replace("9 130", f"{n} {100 * n}", 1) for n in range(1, 11)]
+        bad = [
+            odd if odd[0].isdigit() else row.replace(" -1 1 1 1", " -1 77 1 1", 1) for row in good
+        ]
+        return bad[:num_bad] + good[num_bad:]
+
+    assert read(lake, tmp_path, "; a remark", *log(5)).num_rejected == 5
+    with pytest.raises(SourceError, match="not the Standard Workload Format") as caught:
+        read(lake, tmp_path, "; a remark", *log(6))
+    assert problem in str(caught.value) and "Line 2 reads" in str(caught.value)
