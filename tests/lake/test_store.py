@@ -175,3 +175,26 @@ def test_rows_count_as_moved_within_two_days_only(lake: Lake, con: Any) -> None:
     fresh = pa.Table.from_pylist([job(1), job(2), job(3)], schema=JOBS.arrow())
     con.register("fresh", fresh)
     assert lake.upsert(con, JOBS, "fresh", id_column="job_id") == Upsert(num_new=3, num_moved=1)
+
+
+KEYS: dict[str, tuple[str, ...]] = {
+    "jobs": ("cluster", "job_id", "submitted_at"),
+    "samples": ("cluster", "node", "gpu", "sampled_at"),
+    "nodes": ("cluster", "node", "since"),
+    "runs": ("cluster", "run_id", "started_at"),
+    "clusters": ("cluster", "source", "file"),
+    "ingests": ("ingest_id",),
+    "rejects": ("cluster", "file", "line"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_that_differ_in_one_part_of_the_key_are_two(name: str, lake: Lake, con: Any) -> None:
+    table, moment = TABLES[name], utc("2018-01-01T00:00:00")
+    one: dict[str, Any] = {"string": "a", "bigint": 1, "timestamp": moment}
+    two: dict[str, Any] = {"string": "b", "bigint": 2, "timestamp": moment + timedelta(hours=1)}
+    base = {column: one[table.column(column).type] for column in KEYS[name]}
+    others = [base | {column: two[table.column(column).type]} for column in KEYS[name]]
+    rows = [{"cluster": "a"} | row for row in (base, *others)]
+    assert lake.put_rows(con, table, rows) == Upsert(num_new=len(KEYS[name]) + 1)
+    assert lake.put_rows(con, table, rows) == Upsert(num_unchanged=len(KEYS[name]) + 1)
