@@ -193,6 +193,32 @@ def test_of_two_columns_the_one_that_sets_rows_apart_joins_the_id(tmp_path: Path
     assert line_of(tasks(tmp_path, number=[0, 1, 2, 3]), "job_id") == '["job", "number"]'
 
 
+def test_a_column_of_tasks_comes_before_one_of_attempts_and_that_before_a_number(
+    tmp_path: Path,
+) -> None:
+    """All three set the rows apart; the name decides, not the place."""
+    apart = [0, 1, 2, 3]
+    text = tasks(tmp_path, number=apart, attempt=apart, taskid=apart)
+    assert line_of(text, "job_id") == '["job", "taskid"]'
+    assert line_of(tasks(tmp_path, number=apart, attempt=apart), "job_id") == '["job", "attempt"]'
+
+
+def test_relative_times_may_be_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("job,submit,start\n1,0,10\n2,60,-1\n3,90,100\n")
+    text = guess(path)
+    assert line_of(text, "started_at") == '{ column = "start", unit = "s", missing = ["-1"] }'
+    assert line_of(text, "submitted_at") == '{ column = "submit", unit = "s" }'
+
+
+def test_a_state_that_is_not_known_leaves_the_others(tmp_path: Path) -> None:
+    text = guess(log(tmp_path, ("status", ["DONE", "DONE", "WEIRD"])))
+    assert line_of(text, "state") == '"status"'
+    assert '"DONE" = "completed"  # rows: 2' in text.splitlines()
+    assert '# "WEIRD" = "…"  # rows: 1' in text.splitlines()
+    assert unsure(text, "state") == "some words are not known: see [states]"
+
+
 def test_a_measurement_is_no_index(tmp_path: Path) -> None:
     text = tasks(tmp_path, priority=[700, 701, 703, 709])
     assert line_of(text, "job_id") == '"job"'

@@ -128,6 +128,13 @@ def test_a_bad_row_of_parquet_has_its_number(site: Site, tmp_path: Path) -> None
     assert (line, reason[:28]) == (2, "state: 'odd' is an unknown s")
 
 
+def test_parquet_is_known_by_its_first_bytes(site: Site, tmp_path: Path) -> None:
+    path = export(tmp_path / "jobs.parquet", [full_job(1), full_job(2)])
+    other = path.rename(tmp_path / "jobs of May")
+    assert detect(other).id == "table"
+    assert ingest(site.lake, [other], "c").upsert.num_new == 2
+
+
 def test_jobs_of_two_clusters_are_not_mixed(site: Site, tmp_path: Path) -> None:
     path = export(tmp_path / "jobs.parquet", [full_job(1), full_job(1, cluster="d")])
     with pytest.raises(SourceError, match=r"jobs of several clusters \(c, d\)"):
