@@ -16,7 +16,7 @@ from hakaru.errors import SourceError
 from hakaru.lake import Lake
 from hakaru.sources import ingest
 from hakaru.sources._slurm import COMMAND
-from hakaru.sources._strangers import STRANGERS
+from hakaru.sources._strangers import STRANGERS, _is_headless_sacct, refuse_stranger
 from hakaru.sources.ingest import guess_mapping
 from tests._cli import hakaru
 
@@ -296,3 +296,36 @@ def test_a_zip_of_several_files_or_of_a_sheet_is_named(lake: Lake, tmp_path: Pat
         archive.writestr("[Content_Types].xml", "x")
         archive.writestr("xl/workbook.xml", "x")
     assert "is an Excel or Word file" in refused(lake, path)
+
+
+@pytest.mark.parametrize(
+    ("first", "is_headless"),
+    [
+        (b"7|COMPLETED|1514764800", True),
+        (b"7|COMPLETED", False),  # two columns could be anything
+        (b"ann\x1f7\x1fFAILED", True),
+        (b"7\tTIMEOUT\tann", True),
+        (b"7,RUNNING,ann", True),
+        (b"7;PENDING;ann", True),
+        (b"7_3|CANCELLED by 61001|ann", True),
+        (b"7_[1-3%2]|PENDING|ann", True),
+        (b"7+1|NODE_FAIL|ann", True),
+        (b"7.batch|COMPLETED|ann", True),
+        (b"7|DONE|ann", False),
+        (b"seven|COMPLETED|ann", False),
+        (b"JobID|State|User", False),
+    ],
+)
+def test_records_of_sacct_are_known_without_their_header(first: bytes, is_headless: bool) -> None:
+    for end in (b"\n", b"\r\n"):
+        assert _is_headless_sacct(first + end + b"8|COMPLETED|9" + end) == is_headless
+
+
+@pytest.mark.parametrize(
+    "comment", ["", "# written by hand\n", "; of the workload archive\n", "\n\n"]
+)
+def test_a_comment_before_the_records_hides_no_format(comment: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(comment + (DATA / "pbs.txt").read_text())
+    with pytest.raises(SourceError, match="is PBS or Torque accounting"):
+        refuse_stranger(path)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 from hakaru.lake import Conflicts, Upsert
+from hakaru.sources._stage import _said
 from hakaru.sources.ingest import _zone_warnings, describe_conflicts
 
 NONE = Conflicts()
@@ -46,3 +48,16 @@ def test_conflicts_in_words(found: Conflicts, words: str) -> None:
 )
 def test_jobs_at_another_time_in_words(done: Upsert, is_warned: bool) -> None:
     assert bool(_zone_warnings("c", done)) == is_warned
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["CSV Error on Line: 5", "Original Line: secret", "Line too long", "more"],
+         "CSV Error on Line: 5; Line too long"),
+        (["CSV Error on Line: 5", "Original Line: secret"], "CSV Error on Line: 5"),
+        (["Conversion Error: x", "LINE 1: SELECT", "^"], "Conversion Error: x"),
+    ],
+)  # fmt: skip
+def test_of_duckdbs_message_the_place_and_the_fault_are_said(lines: list[str], said: str) -> None:
+    assert _said(duckdb.Error("\n".join(lines))) == said

@@ -290,7 +290,8 @@ def test_numbers_and_lists_in_a_name_stay_in_it(tmp_path: Path) -> None:
 def test_how_many_lines_were_joined_to_names_is_in_the_summary(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "sacct.txt"
     array = line(JobID="5_[1-3]", **{**PENDING, "JobName": "a\nb"})
-    rows = [line(JobName="a\n\nb\nc"), line(JobID="8"), array]
+    rejected = line(JobID="9", State="NAPPING", JobName="x\ny")
+    rows = [line(JobName="a\n\nb\nc"), line(JobID="8"), rejected, array]
     path.write_text("\n".join(["|".join(FIELDS), *rows]) + "\n\n")
     (warning,) = ingest(lake, [path], "c", options={"zone": "UTC"}).warnings
     assert warning.startswith("3 lines were joined to the names or comments of 2 jobs")
