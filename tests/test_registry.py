@@ -94,4 +94,4 @@ def test_at_most_three_names_are_proposed() -> None:
 
 def test_capital_letters_do_not_hide_what_was_meant() -> None:
     assert hint("WALLTIME", ["walltime", "queues"]) == "did you mean walltime?"
-    assert hint("anneliese", ["Anneliese", "Bo"]) == "did you mean Anneliese?"
+    assert hint("gpu-long", ["GPU-LONG", "CPU"]) == "did you mean GPU-LONG?"

@@ -168,10 +168,10 @@ def test_the_version_changes_with_every_table_and_with_another_lake(
 
 def test_rows_count_as_moved_within_two_days_only(lake: Lake, con: Any) -> None:
     """An id that comes again a year earlier or later is another job; in another cluster it is too."""
-    for year in (2017, 2019):
-        lake.put_rows(con, JOBS, [job(1, submitted_at=utc(f"{year}-01-01T00:00:00"))])
+    other = [job(1, submitted_at=utc(f"{year}-01-01T00:00:00")) for year in (2017, 2019)]
+    near = job(3, submitted_at=utc("2018-01-02T09:00:00"))
+    lake.put_rows(con, JOBS, [*other, near])  # one file: its rows are told apart, not only its span
     lake.put_rows(con, JOBS, [job(2, cluster="d", submitted_at=utc("2018-01-01T09:00:00"))])
-    lake.put_rows(con, JOBS, [job(3, submitted_at=utc("2018-01-02T09:00:00"))])
     fresh = pa.Table.from_pylist([job(1), job(2), job(3)], schema=JOBS.arrow())
     con.register("fresh", fresh)
     assert lake.upsert(con, JOBS, "fresh", id_column="job_id") == Upsert(num_new=3, num_moved=1)
