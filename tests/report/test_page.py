@@ -40,7 +40,7 @@ def tables(part: str) -> list[list[list[str]]]:
 @pytest.fixture(scope="module")
 def page(logged: Lake) -> str:  # noqa: F811
     with open_session(logged) as session:
-        session.missing = {"c": 0.25, "d": 0.5}
+        session.missing = {"d": 0.5, "c": 0.25}
         return to_html(tell(session, Selection(clusters=("c",)), ["Kraken", "Philly"]))
 
 
