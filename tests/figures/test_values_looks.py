@@ -12,6 +12,7 @@ import pytest
 from hakaru.figures import draw, save, theme
 from hakaru.figures._labels import label, text
 from hakaru.figures._page import embedded, height_of, still, to_html
+from hakaru.figures._runs import _narrow
 from hakaru.texts import language
 from tests.figures._draw import values
 from tests.figures._result import result
@@ -220,8 +221,8 @@ def test_intervals_are_cut_at_a_minute_at_least() -> None:
 
 
 def test_two_names_of_a_legend_stand_on_a_line_of_a_phone() -> None:
-    (media,) = drawn()[0].option["media"]
-    assert media["option"]["grid"]["top"] == 16 + 24
+    tops = [_narrow(num)[0]["option"]["grid"]["top"] for num in (1, 2, 3)]
+    assert tops == [16 + 24, 16 + 24, 16 + 2 * 24]
 
 
 # ---- pages
