@@ -242,3 +242,11 @@ def test_why_there_is_no_number(tokyo: Lake) -> None:
         "all 1 jobs are left out, 1: only jobs that are completed "
         "(--state any counts jobs however they ended)"
     )
+
+
+def test_an_analysis_that_counts_the_same_jobs_twice_is_named_once(lake: Lake) -> None:
+    put_jobs(lake, [job(1), job(2), job(3, run_s=None)])
+    metrics = find_metrics(["run_mean_s", "run_mean_completed_s"])
+    with open_session(lake) as session:
+        told = compare(session, ["c"], metrics, [], Selection()).left_out
+    assert told == ["c, walltime: 2 of 3 jobs; left out 1: only jobs with a known run time"]
