@@ -201,6 +201,7 @@ def test_conditions_join_and_renumber(engine: DuckDBEngine) -> None:
         "at = 'yesterday'",
         "at = '0001-01-01'",
         "at = '1899-12-31'",
+        "at = 20180101",
         "at = '9999-12-31'",
         "good = 1",
         "size = -'1'",
@@ -255,6 +256,13 @@ def test_a_refusal_says_what_is_allowed() -> None:
 def test_refuses_what_is_too_large(text: str) -> None:
     with pytest.raises(FilterError):
         parse_where(text, "t", COLUMNS)
+
+
+def test_a_filter_may_have_four_hundred_parts() -> None:
+    """A comparison has four (itself, the column, its name, the value), and each OR and the whole one more."""
+    assert len(parse_where(" OR ".join(["size = 1"] * 80), "t", COLUMNS).values) == 80
+    with pytest.raises(FilterError, match="more than 400 parts"):
+        parse_where(" OR ".join(["size = 1"] * 81), "t", COLUMNS)
 
 
 @settings(max_examples=300, deadline=None)

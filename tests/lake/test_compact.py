@@ -24,6 +24,15 @@ def test_many_small_files_are_joined_as_they_come(lake: Lake, con: Any) -> None:
     assert sorted(found) == sorted(str(i) for i in range(40))
 
 
+def test_sixteen_small_files_are_joined_by_the_next_write(lake: Lake, con: Any) -> None:
+    for i in range(16):
+        lake.put_rows(con, INGESTS, [{"ingest_id": str(i), "cluster": "c"}])
+    assert len(lake.files(INGESTS)) == 16
+    lake.put_rows(con, INGESTS, [{"ingest_id": "16", "cluster": "c"}])
+    assert len(lake.files(INGESTS)) == 1
+    assert lake.read(con, INGESTS).num_rows == 17
+
+
 # ---- compaction
 
 

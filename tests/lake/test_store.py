@@ -104,6 +104,28 @@ def test_facts_of_an_older_version_give_way_to_those_of_a_file(lake: Lake, con: 
     assert lake.facts() == {"c": {"zone": "Asia/Tokyo", "nodes": 3}}
 
 
+def test_what_was_said_without_a_file_is_one_row(lake: Lake, con: Any) -> None:
+    """An unknown file is the same as an unknown file, or every ingest would add a row."""
+    said = {"cluster": "c", "source": "swf", "facts": '{"nodes": 3}'}
+    assert lake.put_rows(con, CLUSTERS, [said]) == Upsert(num_new=1)
+    assert lake.put_rows(con, CLUSTERS, [said]) == Upsert(num_unchanged=1)
+
+
+def test_an_option_has_the_last_word_over_every_header(lake: Lake, con: Any) -> None:
+    """Of the headers, that of the later source and file; `option` stands before `swf` in the alphabet."""
+    zones = {
+        ("option", "--zone"): "Asia/Tokyo",
+        ("swf", "b"): "Europe/Paris",
+        ("swf", "a"): "Europe/Rome",
+        ("aaic", "z"): "UTC",
+    }
+    for (source, file), zone in zones.items():
+        row = {"cluster": "c", "source": source, "file": file, "facts": f'{{"zone": "{zone}"}}'}
+        lake.put_rows(con, CLUSTERS, [row | {"said_at": utc("2018-01-01T00:00:00")}])
+        assert lake.facts()["c"]["zone"] == "Asia/Tokyo"
+    assert lake.spoken("c")["swf", "b"] == '{"zone": "Europe/Paris"}' and lake.spoken("d") == {}
+
+
 def test_a_file_that_says_something_else_later_is_believed_in_any_order(
     tmp_path: Path, con: Any
 ) -> None:
