@@ -190,9 +190,10 @@ def test_units_change_at_two(value: float, unit: str, text: str) -> None:
 def tokyo(lake: Lake) -> Lake:
     """Submitted at nine in the evening in UTC, which is six in the morning of the next day in Tokyo."""
     rows = [
-        job(n, submitted_at=utc(f"2018-01-0{n}T21:00:00"), user=f"{n}", run_s=30.0) for n in (1, 3)
+        job(f"q{n}/7", submitted_at=utc(f"2018-01-0{n}T21:00:00"), user=f"q{n}/0", run_s=30.0)
+        for n in (1, 3)
     ]
-    put_jobs(lake, rows, '{"zone": "Asia/Tokyo", "users_per_file": true}')
+    put_jobs(lake, rows, '{"zone": "Asia/Tokyo"}')
     return put_jobs(lake, [job(9, cluster="d", state="failed")])
 
 
