@@ -50,7 +50,12 @@ def test_defaults_without_a_file(tmp_path: Path) -> None:
         cpus_per_node=None,
         working_hours=(9, 18),
         nodes=(),
+        gpus=(),
+        cpus=(),
         queues={},
+        users_per_file=False,
+        relative_dates=False,
+        has_zone=False,
     )
     assert Queue() == Queue(max_walltime_h=None, max_gpus=None, max_nodes=None)
 
