@@ -130,6 +130,18 @@ def test_a_cell_that_cannot_be_read(site: Site, entry: str, cell: str, reason: s
     assert found.startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("form", "cell"),
+    [("%Y-%m-%d %H:%M %z", "2018-04-01 09:05 +0200"), ("%Y-%m-%d %H:%M %Z", "2018-04-01 09:05 Europe/Paris")],
+)  # fmt: skip
+def test_a_time_that_says_its_zone_is_not_read_in_that_of_the_log(
+    site: Site, form: str, cell: str
+) -> None:
+    entry = f'eligible_at = {{ column = "x", format = "{form}" }}\n[time]\nzone = "Asia/Tokyo"\n'
+    site.read(f"id,at,x\n7,1522540800,{cell}\n", MINIMAL + entry)
+    assert picked(site.jobs(), "eligible_at") == [(utc("2018-04-01T07:05:00"),)]
+
+
 def test_of_two_beginnings_of_a_state_the_longer_counts(site: Site) -> None:
     """Whatever their order in the mapping, and an exact word before both."""
     words = '[states]\n"err*" = "failed"\n"err_mem*" = "out_of_memory"\n"err_memo" = "killed"\n'
