@@ -123,6 +123,13 @@ def test_a_note_names_three_of_its_metrics(num: int, end: str) -> None:
     assert list(notes.lines())[1] == f"    {named}{end}: GPU jobs only"
 
 
+def test_a_source_is_whole_or_short() -> None:
+    notes = Notes()
+    notes.cite(figure("num_jobs", 1, source="A & B, A Long Title, SC 2019, doi:10.1/2"))
+    assert list(notes.lines()) == ["[1] A & B, A Long Title, SC 2019, doi:10.1/2: p.1"]
+    assert list(notes.lines(whole=False)) == ["[1] A & B, SC 2019: p.1"]
+
+
 def test_places_that_are_a_long_list_are_left_out() -> None:
     notes = Notes()
     for at in range(30):
@@ -141,8 +148,8 @@ def test_a_subject_judges_the_numbers_that_it_names() -> None:
     }
     for name, metrics in ((subject.name, subject.metrics) for subject in SUBJECTS):
         for word in ("median", "mean"):
-            if word in "_".join(metrics).split("_") and name != "Utilisation":
-                assert f"({word})" in said[name], name
+            is_meant = word in "_".join(metrics).split("_") and name != "Utilisation"
+            assert (f"({word})" in said[name]) == is_meant, name
     assert said["Run time"] == "jobs run for 0.2 s (median) and 0.5 s (mean)"
     assert said["Wait"] == "jobs wait for 0.2 s (median) and 0.5 s (mean)"
 

@@ -61,6 +61,17 @@ def test_figures_as_the_sources_print_them() -> None:
     assert first_of_each("num_gpus")["KISTI Neuron"].where == "section KISTI Neuron GPU Cluster"
 
 
+def test_of_several_figures_the_first_counts() -> None:
+    """Helios' GPU jobs come before all of its jobs."""
+    both = [
+        (f.value, f.note)
+        for f in load_published()
+        if (f.cluster, f.metric) == ("Helios", "share_failed")
+    ]
+    assert [value for value, _ in both] == [0.155, 0.105]
+    assert first_of_each("share_failed")["Helios"].value == 0.155
+
+
 def test_second_hand_facts_say_so() -> None:
     acme = first_of_each("share_gpu_time_single_pe")["Acme"]
     assert acme.note == "second-hand: quoted in public reading notes"
