@@ -259,6 +259,10 @@ def test_hours_of_jobs_that_did_not_complete() -> None:
     assert values("not-completed", table) == {"share_hours": 0.35}
     assert told("not-completed", states(91, 9, 0, 0, 0, 0, 0)) is None
     assert told("not-completed", states(90, 9, 0, 1, 0, 0, 0)) is not None
+    long = states(99, 1, 0, 0, 0, 0, 0, hours=(50.0, 50.0, 0, 0, 0, 0, 0))
+    assert values("not-completed", long) == {"share_hours": 0.5}, "one job of a hundred"
+    short = states(80, 20, 0, 0, 0, 0, 0, hours=(95.0, 5.0, 0, 0, 0, 0, 0))
+    assert told("not-completed", short) is None, "a fifth of the jobs, a twentieth of the hours"
 
 
 def holders(num: int, tenth: float) -> dict[str, list[Any]]:
