@@ -231,6 +231,18 @@ def test_a_bad_line_is_rejected_with_its_place(sample: Sample, lake: Lake, tmp_p
 
 
 @each_sample
+@pytest.mark.parametrize("at", [0, 20])
+def test_no_control_characters_hide_a_line(
+    sample: Sample, at: int, lake: Lake, tmp_path: Path
+) -> None:
+    line = sample.bad_line[:at] + "\x01\x02\x03" + sample.bad_line[at:]
+    summary = _ingest(lake, sample, _with_line(sample, tmp_path, line.encode()))
+    assert (summary.num_read, summary.num_rejected) == (sample.num_jobs + 1, 1)
+    (reject,) = _rows(lake, REJECTS)
+    assert (reject["line"], reject["text"]) == (sample.middle + 1, line)
+
+
+@each_sample
 def test_a_bad_line_stops_a_strict_ingest(sample: Sample, lake: Lake, tmp_path: Path) -> None:
     path = _with_line(sample, tmp_path, sample.bad_line.encode())
     with pytest.raises(SourceError) as caught:

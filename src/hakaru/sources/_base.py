@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import secrets
+import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 LONGEST_NAME = 1024  # where Slurm cuts a job's name
+# without NUL, tab and the ends of lines and pages
+CONTROLS = "".join(map(chr, (*range(1, 9), *range(14, 32), 127)))
 RELATIVE = "relative_dates"  # the fact that a log's dates count from no known day
 SOURCES: Registry[Source] = Registry("source")
 
@@ -147,16 +151,29 @@ def head(path: Path, size: int = HEAD_BYTES) -> str:
 
 
 def lines(path: Path) -> str:
-    """A query for the lines of a text file, gz too: `_line`, from 1, and `_text`."""
+    """A query for the lines of a text file, gz too: `_line`, from 1, and `_text`.
+
+    DuckDB cuts a line at its delimiter and must have one: each query draws another, so that no file can
+    hold it on purpose.
+    """
     compression = "gzip" if is_gzip(path) else "none"
     return f"""
         SELECT row_number() OVER () AS _line,
                CASE WHEN suffix(line, chr(13)) THEN rtrim(line, chr(13)) ELSE coalesce(line, '') END AS _text
         FROM read_csv({quote(str(path))}, columns = {{'line': 'VARCHAR'}}, auto_detect = false,
                       compression = '{compression}',
-                      delim = '\x01\x02\x03', quote = '', escape = '', header = false,
+                      delim = {quote(_delimiter())}, quote = '', escape = '', header = false,
                       strict_mode = false, max_line_size = 16777216)
     """
+
+
+def _delimiter() -> str:
+    """Four bytes, as many as DuckDB takes: one of some 20 million.
+
+    The first is a control character that no text has, so that plain text cannot hold it by chance either.
+    """
+    others = [secrets.choice(CONTROLS + string.ascii_letters + string.digits) for _ in range(3)]
+    return "".join([secrets.choice(CONTROLS), *others])
 
 
 def is_not_utf8(error: Exception) -> bool:

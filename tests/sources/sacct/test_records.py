@@ -30,6 +30,11 @@ def test_steps_are_neither_jobs_nor_rejects(tmp_path: Path) -> None:
     assert found == [("7", None, None), ("8_4", "8", None), ("9+1", None, None)]
 
 
+def test_control_characters_do_not_cut_a_name(tmp_path: Path) -> None:
+    (row,) = read_lines(tmp_path, line(JobName="my\x01\x02\x03x"))
+    assert (row["name"], row["_reason"]) == ("my\x01\x02\x03x", None)
+
+
 @pytest.mark.parametrize(
     ("id", "tasks"),
     [
