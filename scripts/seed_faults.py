@@ -1,16 +1,20 @@
 """Put small faults into a room's code, one at a time, and count how many its tests find.
 
     python scripts/seed_faults.py engine web/privacy --faults 30 --seed 7
+    python scripts/seed_faults.py engine --list faults.jsonl
 
-A fault is one changed token: a comparison, a sign, a number, a word of SQL inside a string. The tests of
-the room (`tests/ROOM`, or `--tests`) run against a copy of `src/` that holds the fault; the checkout itself
-is never changed. A fault that no test finds is printed with its place: a gap, or code that says the same.
+A fault is one changed token: a comparison, a sign, a number, a word of SQL inside a string. `--list` takes
+faults that a person thought of, one JSON object a line: `path`, and `old`, which occurs once there and
+becomes `new`. The tests of the room (`tests/ROOM`, or `--tests`) run against a copy of `src/` that holds the
+fault; the checkout itself is never changed. A fault that no test finds is printed with its place: a gap, or
+code that does the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import json
 import keyword
 import os
 import random
@@ -57,10 +61,10 @@ class Fault:
 
     def applied(self, text: str) -> str:
         lines = text.splitlines(keepends=True)
-        row = lines[self.line - 1]
-        assert row[self.column :].startswith(self.old), self
-        lines[self.line - 1] = row[: self.column] + self.new + row[self.column + len(self.old) :]
-        return "".join(lines)
+        before = "".join(lines[: self.line - 1]) + lines[self.line - 1][: self.column]
+        rest = text[len(before) :]
+        assert rest.startswith(self.old), self
+        return before + self.new + rest[len(self.old) :]
 
 
 def faults_of(path: Path, text: str) -> list[Fault]:
@@ -131,6 +135,21 @@ def choose(rooms: list[str], num: int, seed: int) -> list[Fault]:
     return [draw.choice(every[line]) for line in lines]
 
 
+def listed(file: Path, rooms: list[str]) -> list[Fault]:
+    """The faults of a list that lie in these rooms."""
+    found = []
+    for row in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+        path = Path(row["path"])
+        if not any(path.with_suffix("").is_relative_to(PACKAGE / room) for room in rooms):
+            continue
+        before, *rest = (ROOT / path).read_text(encoding="utf-8").split(row["old"])
+        if len(rest) != 1:
+            sys.exit(f"{path}: {row['old']!r} occurs {len(rest)} times, not once")
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
+        found.append(Fault(path, line, column, row["old"], row["new"]))
+    return found
+
+
 def found_by(fault: Fault, copy: Path, tests: list[str], timeout: float) -> str | None:
     """The test that fails with the fault in place; None where all pass."""
     target = copy / fault.path.relative_to("src")
@@ -162,13 +181,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rooms", nargs="+", help="folders or files under src/hakaru, e.g. engine")
     parser.add_argument("--tests", nargs="+", help="test paths; default: tests/ROOM")
-    parser.add_argument("--faults", type=int, default=20, help="how many (default 20)")
+    parser.add_argument("--list", type=Path, metavar="FILE", help="faults to put in; else drawn")
+    parser.add_argument("--faults", type=int, default=20, help="how many to draw (default 20)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one fault's tests")
     parser.add_argument("--least", type=float, default=0, help="exit 1 below this share found")
     given = parser.parse_args()
     tests = given.tests or [f"tests/{room}" for room in given.rooms]
-    chosen = choose(given.rooms, given.faults, given.seed)
+    chosen = (
+        listed(given.list, given.rooms)
+        if given.list
+        else choose(given.rooms, given.faults, given.seed)
+    )
     num_found = 0
     with tempfile.TemporaryDirectory(prefix="seeded-") as folder:
         copy = Path(folder) / "src"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -47,6 +48,27 @@ def test_faults_are_in_code_and_in_sql_but_not_in_docstrings(seeding: ModuleType
 def test_a_fault_changes_its_own_place_only(seeding: ModuleType) -> None:
     (fault,) = [f for f in seeding.faults_of(Path("x.py"), CODE) if f.new == "<="]
     assert fault.applied(CODE) == CODE.replace("if a < b", "if a <= b")
+
+
+def test_faults_of_a_list_lie_in_their_rooms_and_occur_once(
+    seeding: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seeding, "ROOT", tmp_path)
+    names = [f"src/hakaru/{name}.py" for name in ("lake/a", "web/b")]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(CODE)
+    rows = [
+        {"path": name, "old": "3:\n        return", "new": "4:\n        yield"} for name in names
+    ]
+    faults = tmp_path / "faults.jsonl"
+    faults.write_text("\n".join(map(json.dumps, rows)))
+    (fault,) = seeding.listed(faults, ["lake"])
+    assert (str(fault.path), fault.line) == (names[0], 6)
+    assert fault.applied(CODE) == CODE.replace("3:\n        return", "4:\n        yield")
+    faults.write_text(json.dumps(rows[0] | {"old": "return"}))
+    with pytest.raises(SystemExit, match="occurs 2 times"):
+        seeding.listed(faults, ["lake"])
 
 
 def test_it_notices_whether_a_test_finds_the_fault(seeding: ModuleType, tmp_path: Path) -> None:
