@@ -287,7 +287,8 @@ def test_into_needs_a_workspace(small: Path):
 
 def test_a_machine_of_unknown_size_is_asked_for(lake_of: Any):
     lake = lake_of([job(1)])
-    assert "say --nodes COUNTxSIZE or --processors N" in refused("-w", lake.workspace)
+    told = refused("-w", lake.workspace)
+    assert "Add --nodes COUNTxSIZE, e.g. --nodes 38x8, or --processors N for one pool" in told
 
 
 def test_one_cluster_at_a_time(lake_of: Any):

@@ -221,7 +221,7 @@ def test_a_policy_must_be_known() -> None:
         (lambda: sim.Machine.over_time([], 8), "at least one"),
         (
             lambda: sim.Machine.of_cluster("aaic", Cluster(), "gpu"),
-            r"clusters\.aaic\.nodes and clusters\.aaic\.gpus_per_node in hakaru\.toml",
+            r"under \[clusters\.aaic\]: nodes = COUNT and gpus_per_node = SIZE",
         ),
     ],
 )
