@@ -139,7 +139,7 @@ def test_what_is_said_goes_before_what_is_known(
 
 def test_an_unknown_size_says_what_to_set() -> None:
     with pytest.raises(
-        HakaruError, match=re.escape("clusters.s.nodes and clusters.s.cpus_per_node")
+        HakaruError, match=re.escape("under [clusters.s]: nodes = COUNT and cpus_per_node = SIZE")
     ):
         Site("s", unit="cpu", processors=9).machine()  # no SWF: its jobs have nodes
     with pytest.raises(HakaruError, match="says nodes but not their size"):

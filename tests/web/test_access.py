@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import stat
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -270,6 +271,10 @@ def test_the_log_has_neither_tokens_nor_queries(
         client.get("/api/v1/jobs", params={"user": "somebody-secret"})
         client.get("/api/v1/%0a%0dforged")
         client.get("/api/v1/nowhere")
+    # a line is written once its answer has been sent
+    deadline = time.monotonic() + 30
+    while "GET /api/v1/nowhere 404" not in caplog.text and time.monotonic() < deadline:
+        time.sleep(0.01)
     text = "\n".join(record.getMessage() for record in caplog.records if record.name != "httpx")
     assert "GET /api/v1/jobs 200" in text and "GET /api/v1/nowhere 404" in text
     assert "somebody-secret" not in text
