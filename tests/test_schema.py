@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hakaru.schema import ENDED, FAILED, JOBS, OPEN, SAMPLES, STATES, TABLES, qualified
+from hakaru.schema import ENDED, FAILED, JOBS, LOST, OPEN, SAMPLES, STATES, TABLES, qualified
 
 
 def test_a_state_is_open_or_ended_and_three_are_failures() -> None:
@@ -15,6 +15,7 @@ def test_a_state_is_open_or_ended_and_three_are_failures() -> None:
     ) == ENDED
     assert {*OPEN, *ENDED} == {*STATES} and len(STATES) == 10
     assert set(FAILED) == {"failed", "out_of_memory", "node_failed"}
+    assert {*LOST, "completed"} == {*ENDED} and "completed" not in LOST
 
 
 def test_an_expression_takes_its_columns_and_not_its_words_from_a_table() -> None:

@@ -31,6 +31,7 @@ STATES = (
 OPEN = ("pending", "running")
 ENDED = tuple(state for state in STATES if state not in OPEN)
 FAILED = ("failed", "out_of_memory", "node_failed")
+LOST = tuple(state for state in ENDED if state != "completed")  # whose hours are lost
 
 
 @dataclass(frozen=True)

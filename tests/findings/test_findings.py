@@ -61,6 +61,37 @@ def test_failures_are_told_from_a_twentieth_on(
     assert ("failed" in found) == (share_failed >= 0.05)
 
 
+@pytest.mark.parametrize("state", ["failed", "completed"])
+def test_one_state_for_all_jobs_says_nothing_of_how_they_ended(
+    state: str, lake_of: Callable[..., Lake]
+) -> None:
+    """Elsewhere 1 to 45 % failed: 100 % and 0 % would stand out. With a job of another state they do."""
+    about_ends = {"failed", "not-completed", "beside-share_failed"}
+    one = findings(lake_of([job(n, state=state) for n in range(40)]))
+    assert not about_ends & one.keys()
+    assert "waits" in one
+    other = "completed" if state == "failed" else "timeout"
+    two = findings(lake_of([*(job(n, state=state) for n in range(40)), job(40, state=other)]))
+    assert "beside-share_failed" in two and ("failed" in two) == (state == "failed")
+
+
+@pytest.mark.parametrize(
+    ("lang", "text"),
+    [
+        ("en", "75.0 % of jobs ended before they started."),
+        ("ja", "ジョブの 75.0% は、開始前に終了しました。"),
+        ("ko", "작업의 75.0%는 시작하기 전에 끝났습니다."),
+    ],
+)
+def test_abandoned_jobs_were_cancelled_killed_or_failed(
+    lang: str, text: str, lake_of: Callable[..., Lake]
+) -> None:
+    """Three of four never started, each of another state."""
+    times = {"run_s": None, "wait_s": None, "started_at": None, "ended_at": utc("2018-01-02")}
+    rows = [job(n, state=s, **times) for n, s in enumerate(("cancelled", "killed", "failed"))]
+    assert findings(lake_of([*rows, job(9)]), lang)["abandoned"].text == text
+
+
 def test_users_that_cannot_be_counted_are_not(lake_of: Callable[..., Lake]) -> None:
     def rows(log: str) -> list[dict[str, Any]]:
         heavy = [job(f"{log}/{n}", user=f"{log}/{n}") for n in range(20)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hakaru.analyses._base import HAS_USER, Param, Rule, analysis
 from hakaru.analyses._counted import narrowed, quantile, step
-from hakaru.schema import ENDED, FAILED
+from hakaru.schema import ENDED, FAILED, LOST
 
 HAS_ACCOUNT = Rule("with a known account", "account IS NOT NULL")
 SORTS = (
@@ -26,7 +26,6 @@ ENDS = {
     "timeout": ("timeout",),
     "cancelled": ("cancelled",),
 }
-LOST = tuple(state for state in ENDED if state != "completed")
 
 
 @analysis(

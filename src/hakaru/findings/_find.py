@@ -28,6 +28,7 @@ BESIDE = (
 APART = 1.5  # times the nearest published figure
 COUNTS_PEOPLE = ("few-users",)
 BY_CLOCK = ("busiest-hour", "busiest-day")
+BY_STATE = "states"  # the analysis that says nothing where a log has one state for all
 
 
 def stand_out(
@@ -62,8 +63,12 @@ def find(
     words = language(lang, unit)
     rules = [f for f in FINDINGS if counts_people or f.id not in COUNTS_PEOPLE]
     found = [_found(rule, results, words) for rule in rules]
-    compared = list(_beside(beside, words)) if beside else []
-    return [each for each in found if each is not None] + compared
+    compared = _beside(beside, words) if beside else ()
+    told = [*(each for each in found if each is not None), *compared]
+    states = results.get((BY_STATE, "jobs"))
+    if states and states.caveats.one_state:  # it shows how the log was written, not how jobs ended
+        return [each for each in told if each.analysis != BY_STATE]
+    return told
 
 
 def _found(rule: Numbers, results: Mapping[Key, Result], words: Language) -> Finding | None:

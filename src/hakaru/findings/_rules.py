@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hakaru.findings._base import Rows, Told, finding, told
-from hakaru.schema import ENDED, FAILED
+from hakaru.schema import ENDED, FAILED, LOST
 
 MOST = 0.5  # a majority
 MANY = 0.1
@@ -140,9 +140,8 @@ def timeout(rows: Rows) -> Told | None:
 
 @finding("not-completed", "states")
 def not_completed(rows: Rows) -> Told | None:
-    lost = tuple(state for state in ENDED if state != "completed")
-    share, hours = _shares(_ended(rows), "state", lost)
-    if share is None or hours is None or hours < MANY:
+    _, hours = _shares(_ended(rows), "state", LOST)
+    if hours is None or hours < MANY:
         return None
     return told("not-completed", {"share_hours": hours})
 
