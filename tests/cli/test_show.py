@@ -178,3 +178,54 @@ def test_options_of_a_log_are_refused_for_a_workspace(
     told = hakaru("show", "states", "-w", tmp_path / "w", option, value)
     assert told.exit_code == 1
     assert told.output.startswith(f"error: {option} needs --from") and advice in told.output
+
+
+# ---- users: sorted by the analysis, not by --top
+
+USERS = 120  # more than the analysis' own limit of 100
+
+
+def _users_log(path: Path) -> None:
+    """User n has one job of n + 1 hours, but user 0 has three of 20 s: last by hours, first by jobs."""
+    row = "{n}, {user}, 0, 0, 1, 1, 720000, 0, 1514764800, 1514764810, {end}, 10, {run}"
+    jobs = [(user, 3600 * (user + 1)) for user in range(1, USERS)] + [(0, 20)] * 3
+    lines = [
+        row.format(n=n, user=user, end=1514764810 + run, run=run)
+        for n, (user, run) in enumerate(jobs)
+    ]
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+
+
+def _shown_users(log: Path, *options: object) -> tuple[list[int], str]:
+    result = hakaru("show", "users", "--from", log, *options)
+    assert result.exit_code == 0, result.output
+    rows = csv.DictReader(io.StringIO(result.stdout))
+    return [int(row["user"].rpartition("/")[2]) for row in rows], result.stderr
+
+
+def test_top_users_are_those_of_the_whole_log_by_the_chosen_column(log: Path) -> None:
+    _users_log(log)
+    by_hours, told = _shown_users(log, "--format", "csv", "--top", 2)
+    assert by_hours == [119, 118]
+    assert "rows 1 to 2 of 120, sorted by pe_hours\n" in told
+    by_jobs, told = _shown_users(log, "--format", "csv", "--top", 1, "--param", "sort=num_jobs")
+    assert by_jobs == [0] and "rows 1 to 1 of 120, sorted by num_jobs\n" in told
+    least = ("--param", "sort=median_run_s", "--param", "order=asc", "--param", "offset=1")
+    assert _shown_users(log, "--format", "csv", "--top", 2, *least)[0] == [1, 2]
+
+
+def test_an_export_has_every_user_and_the_terminal_says_what_it_lacks(
+    log: Path, tmp_path: Path
+) -> None:
+    _users_log(log)
+    whole, told = _shown_users(log, "--format", "csv")
+    assert sorted(whole) == [*range(USERS)] and "rows 1 to" not in told
+    some, told = _shown_users(log, "--format", "csv", "--top", 110)
+    assert len(some) == 110 and "rows 1 to 110 of 120, sorted by pe_hours\n" in told
+    file = tmp_path / "users.parquet"
+    assert hakaru("show", "users", "--from", log, "-o", file).exit_code == 0
+    assert pq.read_table(file).num_rows == USERS
+    shown = hakaru("show", "users", "--from", log).output
+    assert "rows 1 to 100 of 120, sorted by pe_hours; --top 120 shows all" in shown
+    refused = hakaru("show", "users", "--from", log, "--top", 3, "--param", "limit=2")
+    assert refused.exit_code == 1 and "give --top or --param limit, not both" in refused.output

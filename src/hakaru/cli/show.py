@@ -30,7 +30,7 @@ from hakaru.cli._selection import (
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
-    from hakaru.analyses import Result, Session, Unit
+    from hakaru.analyses import Analysis, Param, Result, Session, Unit
 
 EPILOG = """\b
 Examples:
@@ -57,7 +57,8 @@ def _complete_ids(ctx: click.Context, param: click.Parameter, start: str) -> lis
     "--top",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Only the N largest groups (rows without --by), the largest first.",
+    help="Only the N largest groups (rows without --by), the largest first; of users and accounts the "
+    "first N, by --param sort.",
 )
 @click.option(
     "--param",
@@ -98,17 +99,53 @@ def command(
     chosen = make_selection(**selection)
     with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
         check_clusters(session, chosen.clusters)
-        result = session.run(analysis, chosen, **parse_params(params))
+        is_export = output is not None or format != "table"
+        asked = _with_limit(analysis, parse_params(params), top, is_export)
+        result = session.run(analysis, chosen, **asked)
         more = [*_why_empty(session, result), *notes_on_users(session, result)]
     _refuse_its_own_group(result)
     result = in_order(result)
-    if top is not None:
+    if top is not None and not _limit(analysis):
         result, rest = largest(result, top)
         more += rest
+    more += _rows_of_all(result, top)
     if figure is not None:
         _draw(result, figure, more, lang)
     if figure is None or output is not None:
         write_result(result, format, output, [*_remarks(result), *more])
+
+
+def _limit(analysis: Analysis) -> Param | None:
+    """The parameter of an analysis that sorts its rows itself and keeps the first ones."""
+    return next((param for param in analysis.params if param.name == "limit"), None)
+
+
+def _with_limit(
+    analysis: Analysis, params: dict[str, str], top: int | None, is_export: bool
+) -> dict[str, Any]:
+    """--top sets the limit; an export without either has all rows."""
+    limit = _limit(analysis)
+    if limit is None or (top is None and ("limit" in params or not is_export)):
+        return {**params}
+    if top is not None and "limit" in params:
+        raise HakaruError("give --top or --param limit, not both")
+    return params | {"limit": int(limit.high) if top is None else top}
+
+
+def _rows_of_all(result: Result, top: int | None) -> list[str]:
+    """Which rows these are, where a limit or an offset leaves others out."""
+    rows = result.table.num_rows
+    if not _limit(result.analysis) or not rows:
+        return []
+    num_all = result.table["num_all"][0].as_py()
+    if rows == num_all:
+        return []
+    values = {param.name: param.default for param in result.analysis.params} | {**result.params}
+    before = int(values["offset"])
+    hint = "" if top else f"; --top {num_all} shows all"
+    return [
+        f"rows {before + 1:,} to {before + rows:,} of {num_all:,}, sorted by {values['sort']}{hint}"
+    ]
 
 
 def _remarks(result: Result) -> list[str]:
