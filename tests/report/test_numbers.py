@@ -102,7 +102,7 @@ def test_filters_are_told_as_one_types_them(logged: Lake, seen: dict[str, Any]) 
     chosen = view(logged, where="queue = 'long'", min_run_s=60.0, states=("completed", "failed"))
     machine = dict(chosen["machine"])
     assert machine["Only jobs"] == (
-        "--where queue = 'long'  --min-run 60  --state completed, failed"
+        "--where queue = 'long'  --min-run 60  --state completed  --state failed"
     )
     assert machine["Jobs"] == "2"
     assert "Only jobs" not in dict(seen["machine"])
@@ -218,6 +218,17 @@ def test_long_tables_say_how_many_rows_more_there_are(lake_of: Callable[..., Lak
     assert users["is_wide"] and not queues["is_wide"]
     small = figure(view(lake, where="queue < 'q03'"), "users")["table"]
     assert (len(small["rows"]), small["num_more"]) == (3, 0)
+
+
+def test_a_long_table_counts_all_rows_and_names_the_command_for_them(lake: Lake) -> None:
+    """The analysis itself keeps 100 of the 105 users."""
+    put_jobs(lake, [job(n, user=f"u{n}") for n in range(105)])
+    users = figure(view(lake, since="2017-01-01", where="queue = 'normal'"), "users")["table"]
+    assert (len(users["rows"]), users["num_more"]) == (16, 89)
+    assert users["command"] == (
+        "hakaru show users --cluster c --since 2017-01-01 "
+        """--where 'queue = '"'"'normal'"'"'' -w WORKSPACE"""
+    )
 
 
 def test_figures_in_a_report_carry_no_filters_and_no_markup(seen: dict[str, Any]) -> None:

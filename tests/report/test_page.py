@@ -81,7 +81,7 @@ def test_a_long_table_says_how_to_see_the_rest(lake: Lake) -> None:
     put_jobs(lake, [job(n, user=f"u{n:02}", run_s=60.0) for n in range(20)])
     with open_session(lake) as session:
         text = to_html(tell(session))
-    assert "4 more rows: hakaru show users" in section(text, "users")
+    assert "4 more rows: hakaru show users --cluster c -w WORKSPACE" in section(text, "users")
     assert "more rows" not in section(text, "states")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 48
 MAX_OPEN_ROWS = 16  # of a table that stands in place of a figure
+NUM_ALL = "num_all"  # how many rows there are, in a table that has a limit of its own
 WIDE = 8  # columns, beyond which print needs a smaller type
 
 
@@ -120,15 +122,31 @@ def _sources(story: Story) -> str:
 
 def _filters(story: Story) -> str:
     """The selection as one would type it."""
+    return "  ".join(f"{name} {text}" for name, text in _options(story))
+
+
+def _options(story: Story) -> list[tuple[str, str]]:
     chosen = story.selection
-    parts = {
-        "--since": chosen.since,
-        "--until": chosen.until,
-        "--where": chosen.where,
-        "--min-run": None if chosen.min_run_s is None else f"{chosen.min_run_s:g}",
-        "--state": ", ".join(chosen.states) or None,
-    }
-    return "  ".join(f"{name} {text}" for name, text in parts.items() if text is not None)
+    found = [
+        ("--since", chosen.since),
+        ("--until", chosen.until),
+        ("--where", chosen.where),
+        ("--min-run", None if chosen.min_run_s is None else f"{chosen.min_run_s:g}"),
+        *(("--state", state) for state in chosen.states),
+    ]
+    return [(name, text) for name, text in found if text is not None]
+
+
+def _command(story: Story, id: str) -> str:
+    """The command that prints a whole table; a report leaves its machine, so no path is in it."""
+    unit = story.session.chosen_unit
+    options = [
+        ("--cluster", story.cluster),
+        *_options(story),
+        *([("--unit", unit)] if unit else []),
+    ]
+    typed = [f"{name} {shlex.quote(text)}" for name, text in options]
+    return " ".join(["hakaru show", id, *typed, "-w WORKSPACE"])
 
 
 def _figure(story: Story, part: Part) -> dict[str, Any]:
@@ -151,7 +169,7 @@ def _figure(story: Story, part: Part) -> dict[str, Any]:
             *([words.say("report", "users_note")] if part.counts_ids else []),
         ],
         "table": _table(
-            words, part.result, MAX_OPEN_ROWS if part.figure.kind == "table" else MAX_ROWS
+            story, part.result, MAX_OPEN_ROWS if part.figure.kind == "table" else MAX_ROWS
         ),
         "published": published_view(story, analysis.id),
     }
@@ -194,15 +212,17 @@ def _notes(words: Language, result: Result) -> list[str]:
     return [words.say("report", key, **values), *left]
 
 
-def _table(words: Language, result: Result, max_rows: int) -> dict[str, Any]:
-    names = result.table.column_names
+def _table(story: Story, result: Result, max_rows: int) -> dict[str, Any]:
+    words, names = story.words, result.table.column_names
     rows = result.table.slice(0, max_rows).to_pylist()
+    num_all = rows[0].get(NUM_ALL, result.table.num_rows) if rows else 0
     return {
         "head": [words.column(name) for name in names],
         "is_text": [str(result.table.schema.field(name).type) == "string" for name in names],
         "rows": [[_cell(words, name, row[name]) for name in names] for row in rows],
         "is_wide": len(names) > WIDE,
-        "num_more": max(result.table.num_rows - max_rows, 0),
+        "num_more": num_all - len(rows),
+        "command": _command(story, result.analysis.id),
     }
 
 
