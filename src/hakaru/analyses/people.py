@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from hakaru.analyses._base import HAS_USER, Param, Rule, analysis
 from hakaru.analyses._counted import narrowed, quantile, step
 from hakaru.schema import ENDED, FAILED, LOST
 
 HAS_ACCOUNT = Rule("with a known account", "account IS NOT NULL")
-SORTS = (
+Sort = Literal[
     "pe_hours", "num_jobs", "median_wait_s", "p95_wait_s", "median_run_s", "median_request_accuracy",
     "share_completed", "share_failed", "share_timeout", "share_cancelled", "lost_pe_hours", "name",
-)  # fmt: skip
+]  # fmt: skip
 PARAMS = (
-    Param("sort", "pe_hours", "Column to sort by; ties are sorted by name.", choices=SORTS),
+    Param("sort", "pe_hours", "Column to sort by; ties are sorted by name.", choices=get_args(Sort)),
     Param("order", "desc", "The greatest first, or the least.", choices=("desc", "asc")),
     Param("limit", 100, "Rows at most.", low=1, high=1_000_000),
     Param("offset", 0, "Rows to pass over before the first.", high=1_000_000_000),

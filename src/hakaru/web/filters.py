@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hakaru.analyses import COLUMNS, GROUPS, Check, Selection
-from hakaru.analyses.people import SORTS as PEOPLE_SORTS
+from hakaru.analyses.people import Sort as PeopleSort
 from hakaru.engine.where import end_of, parse_moment, parse_where
 from hakaru.errors import FilterError, HakaruError
 
@@ -162,14 +162,6 @@ class JobQuery(BaseModel):
     submitted_at: Moment | None = Field(
         default=None, description="When it was submitted; without it, its last attempt."
     )
-
-
-PeopleSort = Literal[
-    "num_jobs", "pe_hours", "median_wait_s", "p95_wait_s", "median_run_s",
-    "median_request_accuracy", "share_completed", "share_failed", "share_timeout", "share_cancelled",
-    "lost_pe_hours", "name",
-]  # fmt: skip
-assert set(PeopleSort.__args__) == set(PEOPLE_SORTS)  # type: ignore[attr-defined]
 
 
 class PeopleQuery(Paged):
