@@ -69,6 +69,8 @@ def test_the_table_and_the_sentences(busy: Lake, scenario: Path) -> None:
         in told
     )
     assert "records a mean wait of 0 s and the baseline gives 9.5 h" in told
+    # every week is off by as much, and January has five of them
+    assert "off most in 2018-01 (400 jobs): recorded 0 s, replayed 9.5 h" in told
     assert "1 node added: 2 instead of 1" in told
 
 

@@ -173,14 +173,15 @@ def test_a_node_that_comes_back_before_its_jobs_end_was_there_all_the_time() -> 
     assert overload(jobs, machine, [0, 100]).tolist() == [0.2]
 
 
-def test_the_worst_month_is_weighed_by_its_jobs() -> None:
-    """Six jobs off by 10 s are worse than one off by 50 s."""
+def test_the_worst_month_is_the_one_whose_mean_is_off_most() -> None:
+    """One job off by 50 s is a worse month than six off by 10 s, which weigh more in the average."""
     recorded_s = np.zeros(7)
     simulated = np.array([10.0] * 6 + [50.0])
     known = Known(
         recorded_s, simulated, np.array([0] * 6 + [1]), ["June", "July"], np.ones(7, bool)
     )
-    assert known.worst_month() == ("June", 0, 10)
+    assert known.worst_month() == ("July", 1, 0, 50)
+    assert known.errors()["mean_wait_s"] == pytest.approx((6 * 10 + 50) / 7)
 
 
 def test_each_score_is_its_own() -> None:

@@ -169,7 +169,7 @@ def test_errors_are_told_month_by_month_as_they_cancel_in_the_whole():
     assert known.errors()["mean_wait_s"] == known.errors()["median_wait_s"] == 10
     assert known.errors(np.array([True, False, False, False])) == dict.fromkeys(known.errors(), 10)
     assert known.errors(np.zeros(4, bool)) == {}
-    assert known.worst_month() == ("2018-01", 10, 20)
+    assert known.worst_month() == ("2018-01", 2, 10, 20)
     assert off_by(120.0, 90.0) == -0.25
     assert off_by(0.0, 30.0) == 0.5  # a wait below a minute counts as one
     assert off_by(None, 1.0) is None
@@ -181,8 +181,7 @@ def test_a_months_error_counts_by_its_jobs():
     recorded, simulated = np.array([0.0, 0, 0, 100]), np.array([10.0, 10, 10, 50])
     known = Known(recorded, simulated, month, ["2018-01", "2018-02"], keep)
     assert known.errors() == dict.fromkeys(known.errors(), pytest.approx(20))
-    # by job and month 30 s of the first and 50 s of the second
-    assert known.worst_month() == ("2018-02", 100, 50)
+    assert known.worst_month() == ("2018-02", 1, 100, 50)
     # ten seconds of a minute at least, and half of 100 s
     assert known.months_off() == [pytest.approx(1 / 6), -0.5]
 

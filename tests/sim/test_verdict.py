@@ -61,7 +61,8 @@ def test_a_gain_within_the_replays_error_is_none():
     got = advise(weeks(34, off=3600), MACHINE, EASY, ("limits",), P95_OF_ANN, lost, effort)
     assert got.gain > 0.9
     assert (got.verdict.kind, got.rule) == ("keep", None)
-    assert "farther from the record (by 60 min in a month's p95 wait" in got.verdict.why[0]
+    assert "farther from the record (by 60 min in a month's p95 wait of" in got.verdict.why[0]
+    assert got.verdict.why[0].endswith("on average over the weeks held out)")
     assert "Change" not in got.verdict.sentence
     check(got, "p95_wait_s")
 

@@ -149,6 +149,7 @@ def fit_lines(
 ) -> Iterator[Line]:
     """Which months that the record does not contradict are replayed within which bound, and why not."""
     from hakaru.sim.replay import BOUNDS, off_by
+    from hakaru.sim.whatif.words import counted
 
     fit: dict[str, list[Month]] = {words: [] for _, words in BOUNDS}
     for month, row in zip(months, by_month.to_pylist(), strict=True):
@@ -161,12 +162,13 @@ def fit_lines(
     parts = [
         f"{words} {_ranges(months, found) if found else 'none'}" for words, found in fit.items()
     ]
-    name, recorded, simulated = worst
+    name, num_jobs, recorded, simulated = worst
     texts = [
-        f"Of these, by how far the replayed mean wait is from the recorded one: {'; '.join(parts)}. Month "
-        f"by month the mean is off by {duration(errors['mean_wait_s'])} on average, the 95th percentile by "
-        f"{duration(errors['p95_wait_s'])}; most in {name}: recorded {duration(recorded)}, replayed "
-        f"{duration(simulated)}.",
+        f"Of these, by how far the replayed mean wait is from the recorded one: {'; '.join(parts)}. Over "
+        f"the {counted(int(known.keep.sum()))} compared, the mean of a month is off by "
+        f"{duration(errors['mean_wait_s'])} on average, the 95th percentile by "
+        f"{duration(errors['p95_wait_s'])} (each month counts by its number of jobs); the mean is off most "
+        f"in {name} ({counted(num_jobs)}): recorded {duration(recorded)}, replayed {duration(simulated)}.",
         WHY_OFF,
         UNKNOWN_POLICY,
     ]

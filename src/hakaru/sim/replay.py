@@ -120,15 +120,15 @@ class Known:
         pairs = ((self.recorded[jobs].mean(), self.simulated[jobs].mean()) for jobs in months)
         return [_off(float(recorded), float(simulated)) for recorded, simulated in pairs]
 
-    def worst_month(self) -> tuple[str, float, float] | None:
-        """The month whose mean wait is off most, weighed by its jobs; recorded and replayed mean."""
+    def worst_month(self) -> tuple[str, int, float, float] | None:
+        """The month whose mean wait is off most: its name, its jobs, the recorded and the replayed mean."""
         codes = np.unique(self.month[self.keep])
         if not len(codes):
             return None
         jobs = {code: self.keep & (self.month == code) for code in codes.tolist()}
-        worst = max(jobs, key=lambda code: self._apart(jobs[code], np.mean) * jobs[code].sum())
-        means = (float(each[jobs[worst]].mean()) for each in (self.recorded, self.simulated))
-        return (self.names[worst], *means)
+        worst = max(jobs, key=lambda code: self._apart(jobs[code], np.mean))
+        recorded, simulated = (each[jobs[worst]].mean() for each in (self.recorded, self.simulated))
+        return self.names[worst], int(jobs[worst].sum()), float(recorded), float(simulated)
 
     def _apart(self, jobs: Any, of: Callable[[Any], Any]) -> float:
         return abs(float(of(self.simulated[jobs])) - float(of(self.recorded[jobs])))

@@ -105,7 +105,8 @@ def _against(evidence: Evidence) -> Iterator[str]:
         yield (
             f"the best that was found brings {name_of(metric)} from {value_text(metric, before)} to "
             f"{value_text(metric, after)}, and the replay itself is farther from the record (by "
-            f"{value_text(metric, evidence.error)} in a month's {name_of(metric)}, on average)"
+            f"{value_text(metric, evidence.error)} in a month's {name_of(metric)} of "
+            f"{evidence.objective.words}, on average over the weeks held out)"
         )
 
 
@@ -166,7 +167,7 @@ def _sureness(evidence: Evidence) -> str:
     low, high = (value_text(metric, bound) for bound in evidence.bounds)
     return (
         f" (95 % interval of the change {low} to {high} from {evidence.num_weeks} weeks; the replay's own "
-        f"error is {value_text(metric, evidence.error)})"
+        f"error on these weeks is {value_text(metric, evidence.error)})"
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from hakaru.sim import replay
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.replay import TRUST, Known
-from hakaru.sim.whatif.words import duration
+from hakaru.sim.whatif.words import counted, duration
 
 if TYPE_CHECKING:
     from hakaru.sim.replay import Month
@@ -88,8 +88,8 @@ def _error(baseline: Schedule, known: Known) -> str:
     rank = found["rank_correlation"]
     ranked = "" if rank is None or math.isnan(rank) else f" (rank correlation {rank:.2f})"
     return (
-        f"The known error of the replay: for these {found['num_jobs']:,} jobs the log records a mean "
-        f"wait of {duration(found['recorded_mean_s'])} and the baseline gives "
+        f"The known error of the replay: for the {counted(found['num_jobs'])} compared the log records a "
+        f"mean wait of {duration(found['recorded_mean_s'])} and the baseline gives "
         f"{duration(found['simulated_mean_s'])}; {found['share_within_5min'] * 100:.0f} % of the waits are "
         f"within 5 min of the recorded ones{ranked}. {_by_month(known)}"
     )
@@ -99,10 +99,11 @@ def _by_month(known: Known) -> str:
     """What is too long in one month and too short in another cancels in the whole, and is told here."""
     errors, worst = known.errors(), known.worst_month()
     assert worst is not None
-    name, recorded, simulated = worst
+    name, num_jobs, recorded, simulated = worst
     return (
         f"Month by month the mean is off by {duration(errors['mean_wait_s'])} on average and the 95th "
-        f"percentile by {duration(errors['p95_wait_s'])} (most in {name}: recorded {duration(recorded)}, "
-        f"replayed {duration(simulated)}): a change smaller than that is marked ≈, as the replay itself is "
-        "farther from the record."
+        f"percentile by {duration(errors['p95_wait_s'])} (each month counts by its number of jobs): a change "
+        "smaller than that is marked ≈, as the replay itself is farther from the record. The mean is off "
+        f"most in {name} ({counted(num_jobs)}): recorded {duration(recorded)}, replayed "
+        f"{duration(simulated)}."
     )
