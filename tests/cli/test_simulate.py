@@ -180,11 +180,22 @@ def test_aaic_replay(aaic_lake: Lake):
         "within 25 % none; within 50 % 2018-10; further off 2017-07, 2018-07 to 2018-09, 2018-12"
         in told
     )
-    assert "the mean is off by 17.3 min on average" in told
-    assert "most in 2018-12: recorded 75.1 min, replayed 32.3 min" in told
+    assert "the mean of a month is off by 17.3 min on average" in told
+    assert "off most in 2017-07 (1,990 jobs): recorded 102.2 min, replayed 2 s" in told
     assert (
         "2018-04: the recorded jobs need more than 1.25 times the machine 35% of the time" in said
     )
+
+
+def test_a_class_is_the_same_in_a_simulation_and_in_an_analysis(small: Path):
+    """A log that counts a node a processor: a job on one, and two on several nodes."""
+    small.write_text("; MaxNodes: 4\n" + small.read_text())
+    said = simulate("--from", small, "--by", "class").splitlines()
+    counts = [line.split()[:2] for line in said if line.startswith(("single-", "multi-"))]
+    assert counts == [["single-pe", "1"], ["multi-node", "2"]]
+    shown = hakaru("show", "parallelism", "--min-run", 0, "--from", small).output.splitlines()
+    rows = [line.split()[:2] for line in shown if line.startswith(("single-", "multi-"))]
+    assert rows == counts
 
 
 def test_policies_are_listed():

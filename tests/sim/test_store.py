@@ -111,11 +111,25 @@ def test_a_job_that_never_begins_waits(cluster: Lake):
     assert (second["state"], second["started_at"], second["nodes"]) == ("pending", None, None)
 
 
+def test_what_the_log_does_not_know_of_nodes_stays_unknown(lake: Lake):
+    """Jobs of 2 and 4 GPUs on nodes of which nobody knows: a pool of 8 does not put them on one."""
+    put_jobs(lake, [job(n, num_gpus=n, num_nodes=None) for n in (1, 2, 4)])
+    schedule, site = played(lake, sim.Machine.flat(8))
+    store(lake, schedule, "pool", site, "c under fcfs")
+    with open_session(lake) as session:
+        assert session.settings.cluster("pool").size("gpu") == (Capacity(8),)
+        for name in ("c", "pool"):
+            rows = session.run(load_all().get("parallelism"), Selection((name,))).rows
+            counts = {row["parallelism"]: row["num_jobs"] for row in rows}
+            assert counts == {"single-pe": 1, "unknown-nodes": 2}, name
+
+
 def test_the_machine_that_was_simulated_is_the_capacity():
     site = Site("c", Cluster(zone="UTC", gpus_per_node=8, nodes=(Capacity(4),)))
     assert facts_of(site, sim.Machine.of_nodes(4, 8))["nodes"] == [{"count": 4}]
     pool = facts_of(site, sim.Machine.flat(40))
-    assert (pool["nodes"], pool["gpus_per_node"]) == (1, 40)
+    assert (pool["gpus"], pool["gpus_per_node"]) == (40, 8)
+    assert "nodes" not in pool
     mixed = sim.Machine((sim.Group(2, 8), sim.Group(1, 4)))
     assert "nodes" not in facts_of(site, mixed)
     queues = Site("c", Cluster(queues={"q": Queue(max_gpus=2)}), "cpu")

@@ -163,10 +163,9 @@ def _sizes(workload: Workload) -> tuple[Any, Sequence[str]]:
 
 
 def _classes(workload: Workload) -> Any:
-    """The classes of parallelism as analyses name them."""
-    unknown = np.asarray(workload.table["span_nodes"].is_null())
-    many = np.where(unknown, 3, np.where(workload.num_nodes > 1, 2, 1))
-    return np.where(workload.pes == 1, 0, many)
+    """The classes of parallelism as analyses have them: by the nodes of the log, whatever was simulated."""
+    nodes = workload.table["span_nodes"].fill_null(0).to_numpy(zero_copy_only=False)
+    return np.select([workload.pes == 1, nodes == 1, nodes > 1], [0, 1, 2], 3)
 
 
 def _months(workload: Workload, zone: str) -> tuple[Any, Sequence[str]]:

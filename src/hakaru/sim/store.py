@@ -109,7 +109,7 @@ def facts_of(site: Site, machine: Machine) -> dict[str, Any]:
 
 
 def _size(site: Site, machine: Machine) -> dict[str, Any]:
-    """Nodes over time where they are the settings' own, else those that were simulated."""
+    """Nodes over time where they are the settings' own, else what was simulated; a pool has no nodes."""
     cluster, sizes = site.cluster, np.unique(machine.sizes)
     per_node = cluster.per_node(site.unit)
     most = max((span.count for span in cluster.nodes), default=0)
@@ -119,6 +119,8 @@ def _size(site: Site, machine: Machine) -> dict[str, Any]:
             for each in cluster.nodes
         ]
         return {"nodes": spans}
+    if machine.is_flat:
+        return {f"{site.unit}s": machine.num_pes}
     if len(sizes) > 1:
         return {"nodes": None, f"{site.unit}s_per_node": None}
     return {"nodes": machine.num_nodes, f"{site.unit}s_per_node": int(sizes[0])}
