@@ -238,7 +238,7 @@ def test_logs_in_place_of_a_workspace(two: Lake, tmp_path: Path) -> None:
     rows = [f"{n} {n * 100} 5 600 {n} -1 -1 {n} 1200 -1 1 1 1 1 1 1 -1 -1" for n in range(1, 5)]
     swf.write_text("; UnixStartTime: 1262304000\n" + "\n".join(rows) + "\n")
     result = hakaru("compare", "--from", f"one={swf}", "--from", f"two={swf}", "--format", "json")
-    document = json.loads(result.output)
+    document = json.loads(result.stdout)
     assert [c["name"] for c in document["clusters"]] == ["one", "two"]
     told = {c["subject"]: c["sentences"] for c in document["contrasts"]}
     assert told["Requests"][0].endswith(": the same by the mean, the same by the median.")

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import math
+import os
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,6 +64,53 @@ def test_a_figure_and_a_file_are_both_written_and_said_on_stderr(
     assert file.read_text().startswith('"since_at"')
     text = figure.read_text()
     assert "Busy processors" in text and "Busy GPUs" not in text
+
+
+# ---- --from
+
+
+def swf(*waits: int, header: str = "; UnixStartTime: 1514764800\n; MaxProcs: 8\n") -> str:
+    """Jobs of one processor and 100 s, a minute apart, which wait as said."""
+    rows = [
+        f"{n} {60 * n} {wait} 100 1 -1 -1 1 200 -1 1 1 1 -1 1 -1 -1 -1\n"
+        for n, wait in enumerate(waits, 1)
+    ]
+    return header + "".join(rows)
+
+
+def test_a_log_read_in_place_has_the_warnings_of_an_ingest(tmp_path: Path) -> None:
+    log = tmp_path / "old.swf"
+    log.write_text(swf(5, 5, header="; MaxProcs: 8\n"))
+    ingested = hakaru("ingest", log, "-w", tmp_path / "w").stdout
+    told = hakaru("show", "waits", "--from", log, "--format", "json")
+    json.loads(told.stdout)
+    (line,) = [each for each in ingested.splitlines() if "warning: " in each]
+    assert "--start 2014-03-01" in line  # it has no UnixStartTime
+    assert told.stderr.splitlines()[0] == line.strip()
+
+
+def test_a_warning_names_the_workspace_whose_settings_hold(tmp_path: Path) -> None:
+    log = tmp_path / "mine.swf"
+    log.write_text(swf(5, 5))
+    told = hakaru("show", "waits", "--from", log, "-w", tmp_path / "w").stderr
+    assert "the time zone of mine is not known" in told
+    assert f"in {tmp_path / 'w' / 'hakaru.toml'}:" in told
+
+
+def test_names_that_are_nearly_alike_are_different_files(tmp_path: Path) -> None:
+    """Two pipes and a file: 1, 2 and 3 jobs, that wait 10, 20 and 30 s."""
+    pipes = [tmp_path / "real.swf", tmp_path / "real-swf"]
+    file = tmp_path / "real_swf"
+    file.write_text(swf(30, 30, 30))
+    for number, pipe in enumerate(pipes, 1):
+        os.mkfifo(pipe)
+        text = swf(*[10 * number] * number)
+        threading.Thread(target=pipe.write_text, args=(text,), daemon=True).start()
+    logs = [word for name, path in zip("abc", [*pipes, file], strict=True)
+            for word in ("--from", f"{name}={path}")]  # fmt: skip
+    rows = rows_of("show", "waits", *logs, "--by", "cluster", "--state", "any")
+    found = {r["cluster"]: (r["num_jobs"], r["median_s"]) for r in rows if "start" in r["part"]}
+    assert found == {"a": ("1", "10"), "b": ("2", "20"), "c": ("3", "30")}
 
 
 # ---- export

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import glob
+import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -202,8 +204,11 @@ def _read_logs(lake: Lake, cluster: str, paths: Mapping[Path, Path], data: Data)
     except SourceError as error:
         # a source names the option of `ingest`; here --format is that of the output
         raise SourceError(str(error).replace("with --format", "with --log-format")) from None
-    if line := missing_line(summary):
-        click.secho(f"warning: {line}", fg="yellow", err=True)
+    line = missing_line(summary)
+    for warning in [*([line] if line else []), *summary.warnings]:
+        # the lake is a temporary one, and takes its settings from the workspace
+        told = warning.replace(str(lake.workspace), str(data.workspace))
+        click.secho(f"warning: {told}", fg="yellow", err=True)
 
 
 def _unpiped(path: Path, folder: Path) -> Path:
@@ -211,7 +216,7 @@ def _unpiped(path: Path, folder: Path) -> Path:
     from hakaru.settings import load
     from hakaru.sources._inputs import copy_pipe, is_pipe
 
-    kept = folder / "pipes" / re.sub(r"\W", "_", str(path))
+    kept = folder / "pipes" / hashlib.sha256(os.fsencode(path)).hexdigest()
     if kept.exists():
         return next(kept.glob("*/*"))
     return copy_pipe(path, kept, load(folder / "workspace").ingest) if is_pipe(path) else path
