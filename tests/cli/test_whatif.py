@@ -74,6 +74,17 @@ def test_the_table_and_the_sentences(busy: Lake, scenario: Path) -> None:
     assert "1 node added: 2 instead of 1" in told
 
 
+def test_a_machine_of_unknown_size_is_asked_for_in_the_scenario(busy: Lake, tmp_path: Path) -> None:
+    """The advice is one that this verb takes: written into the scenario, it plays."""
+    path = tmp_path / "scenario.toml"
+    path.write_text("[[variant]]\nname = 'more'\nnodes = +1\n")
+    result = hakaru("whatif", path, "-w", busy.workspace, "--jobs", 1)
+    assert result.exit_code == 1 and "--nodes" not in result.output
+    assert "Add to the scenario under [machine]: nodes = 38 and size = 8" in result.output
+    path.write_text("[machine]\nnodes = 38\nsize = 8\n" + path.read_text())
+    assert hakaru("whatif", path, "-w", busy.workspace, "--jobs", 1).exit_code == 0
+
+
 def test_json_is_the_outcome(busy: Lake, scenario: Path, tmp_path: Path) -> None:
     output = tmp_path / "new" / "out.json"
     assert (

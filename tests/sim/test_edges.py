@@ -86,8 +86,8 @@ def test_a_machine_of_unknown_size_says_how_to_give_it() -> None:
     """A log of processors that is no SWF, and of which no nodes are known."""
     with pytest.raises(HakaruError, match=r"the size of a\.b is not known") as caught:
         Site(name="a.b", unit="cpu").machine()
-    for way in ("--nodes COUNTxSIZE", "--processors N", '[clusters."a.b"]', "cpus_per_node"):
-        assert way in str(caught.value)
+    assert '[clusters."a.b"]: nodes = COUNT and cpus_per_node = SIZE' in str(caught.value)
+    assert "--nodes" not in str(caught.value)  # not every verb has it
 
 
 def test_for_how_long_of_a_span_each_node_takes_jobs() -> None:
@@ -154,6 +154,14 @@ def test_scaled_estimates_are_rounded_and_never_nothing() -> None:
 def test_a_second_is_some_time() -> None:
     assert "run for no time at all" not in workload((0, 1, 1), (0, 2, 1)).notes
     assert workload((0, 1, 1), (0, 0, 1)).notes["run for no time at all"] == 1
+
+
+def test_every_job_that_is_lengthened_is_counted() -> None:
+    """Of 0, 30, 59, 60 and 100 s three are below a minute; 200 s that asked for 20 s run for 20."""
+    jobs = [(0, run, 1) for run in (0, 30, 59, 60, 100)] + [(0, 200, 1, {"requested_s": 20})]
+    lengthened = sim.Workload.of(table(*jobs), least_run_s=60)
+    assert lengthened.run.tolist() == [60, 60, 60, 60, 100, 60]
+    assert lengthened.notes["run for less than 60 s: taken as 60 s"] == 4
 
 
 # ---- the replay

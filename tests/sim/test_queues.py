@@ -125,9 +125,11 @@ def test_a_walltime_that_cannot_be_read(text: str) -> None:
         parse_walltime(text)
 
 
-def test_a_limit_on_walltimes_says_which_option_it_is() -> None:
-    with pytest.raises(HakaruError, match="said with --walltime QUEUE=HOURS"):
+def test_a_limit_on_walltimes_says_how_each_verb_sets_them() -> None:
+    with pytest.raises(HakaruError) as caught:
         parse_limit("queue=long:walltime=6")
+    assert "`hakaru simulate --walltime long=6`" in str(caught.value)
+    assert "`hakaru whatif`: queues.long = { max_walltime_h = 6 }" in str(caught.value)
 
 
 def test_what_asks_for_as_much_as_a_queue_allows_stays():

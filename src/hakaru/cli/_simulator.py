@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 SLOW_S = 3.0
 COMPILING = "compiling the simulator, once (about half a minute)"
+BY_OPTIONS = "Add --nodes COUNTxSIZE, e.g. --nodes 38x8, or --processors N for one pool"
 
 
 @dataclass(frozen=True)
@@ -203,6 +204,7 @@ def site_of(session: Session, data: Data, cluster: str) -> tuple[Site, Header | 
 
 def machine_of(site: Site, asked: MachineOptions, workload: Workload) -> Taken:
     """As asked; else as the lake, the settings or the log's header describe it."""
+    from hakaru.sim.machine import UnknownSize
     from hakaru.sim.notation import parse_nodes
     from hakaru.sim.site import MachineSpec
 
@@ -219,7 +221,10 @@ def machine_of(site: Site, asked: MachineOptions, workload: Workload) -> Taken:
         groups=tuple(parse_nodes(text) for text in asked.nodes),
         on_nodes=bool(asked.fail or asked.drain),
     )
-    taken = site.machine(said, workload)
+    try:
+        taken = site.machine(said, workload)
+    except UnknownSize as error:
+        raise error.with_way(BY_OPTIONS) from None
     if asked.nodes:
         check_models(taken.machine, workload)
     outages = _outages(asked, site.cluster.zone, taken.machine.names)

@@ -21,6 +21,24 @@ MOST_NODES = 1_000_000
 MOST_PES = 2**31 - 1
 
 
+class UnknownSize(HakaruError):
+    """Nobody says how large the machine is; `with_way` adds how one can where it was asked for."""
+
+    def __init__(self, name: str, unit: str, way: str = "") -> None:
+        self.name, self.unit = name, unit
+        settings = (
+            f"in the workspace's hakaru.toml under {toml_table(name)}: nodes = COUNT and "
+            f"{unit}s_per_node = SIZE"
+        )
+        how = f"{way}; or write {settings}" if way else f"Write {settings}"
+        super().__init__(
+            f"the size of {name} is not known: neither its log nor hakaru.toml has its nodes. {how}"
+        )
+
+    def with_way(self, way: str) -> UnknownSize:
+        return UnknownSize(self.name, self.unit, way)
+
+
 @dataclass(frozen=True)
 class Group:
     """Nodes of one kind; `model` is what a job may ask for (none: only jobs that ask for none run there,
@@ -109,12 +127,7 @@ class Machine:
         """As `hakaru.toml` describes it, with the number of nodes over time."""
         size = cluster.per_node(unit)
         if not cluster.nodes or not size:
-            raise HakaruError(
-                f"the size of {name} is not known: neither its log nor hakaru.toml has its nodes. Add "
-                f"--nodes COUNTxSIZE, e.g. --nodes 38x8, or --processors N for one pool; or, for a "
-                f"workspace, write in its hakaru.toml under {toml_table(name)}: nodes = COUNT and "
-                f"{unit}s_per_node = SIZE"
-            )
+            raise UnknownSize(name, unit)
         periods = [
             (int(each.since.timestamp()) if each.since else 0, each.count) for each in cluster.nodes
         ]

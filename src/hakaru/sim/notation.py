@@ -75,9 +75,11 @@ def parse_limit(text: str) -> Limit:
     scope, what, number = ((found[name] or "").strip() for name in ("scope", "what", "value"))
     scope, what = scope.lower(), what.lower()
     if what == "walltime":
+        queue = found["only"] or "short"
         raise HakaruError(
-            f"limit {text!r}: how long jobs of a queue may ask for is said with --walltime QUEUE=HOURS, e.g. "
-            f"--walltime {found['only'] or 'short'}=6"
+            f"limit {text!r}: the longest walltime of a queue is no limit of this kind. Set it with `hakaru "
+            f"simulate --walltime {queue}=6`, or in a scenario of `hakaru whatif`: queues.{queue} = "
+            "{ max_walltime_h = 6 }"
         )
     _check_word(text, "scope", scope, SCOPES)
     _check_word(text, "what", what, WHAT)

@@ -27,8 +27,8 @@ SCANS = ("queue-order", "shortest-first")
 MOST_JOBS = 2**28
 YEAR_S = 365.25 * 86400
 TOO_LONG = (
-    "at most 544 years are simulated; look for run times or submissions in milliseconds, or leave out "
-    "the longest jobs, e.g. --where 'run_s < 1e7'"
+    "at most 544 years are simulated; look for run times or submissions in milliseconds "
+    "(`hakaru simulate --where 'run_s < 1e7'` leaves out the longest jobs)"
 )
 LAST_S = 2**34  # after the first submission: the kernels pack a time and a job into one word
 

@@ -115,19 +115,22 @@ class Workload:
         request, unasked = _requests(values["requested_s"][keep], run, queue, walltimes)
         longer = int((run > request).sum())
         pes, num_nodes = _sizes(values["num_pes"][keep], values["span_nodes"][keep])
-        taken = f": taken as {least_run_s} s" if least_run_s else ""
+        played = np.minimum(run, request)
+        short = f"run for less than {least_run_s} s: taken as {least_run_s} s"
         notes = unasked | {
             "are recorded with a node a processor: on nodes, placed on as few as hold them": int(
                 (num_nodes < np.nan_to_num(values["span_nodes"][keep])).sum()
             ),
             "ran longer than they asked: ended at what they asked for": longer,
-            f"run for no time at all{taken}": int((run == 0).sum()),
+            short if least_run_s else "run for no time at all": int(
+                (played < max(least_run_s, 1)).sum()
+            ),
             "have no user: no limit of a user holds them": int(table["user"].null_count),
         }
         return cls(
             table,
             np.ceil(submit[keep]).astype(np.int64),  # nobody begins before submission
-            np.maximum(np.minimum(run, request), least_run_s),
+            np.maximum(played, least_run_s),
             np.maximum(request, least_run_s),
             pes,
             num_nodes,
@@ -166,7 +169,7 @@ def estimates_of(text: str) -> Estimator:
             np.int64
         )
     raise HakaruError(
-        f"--estimates {text!r} is not known: use request, perfect, or scaled:FACTOR, e.g. scaled:2"
+        f"estimates {text!r} are not known: use request, perfect, or scaled:FACTOR, e.g. scaled:2"
     )
 
 

@@ -153,7 +153,7 @@ def test_the_machine_is_the_clusters_unless_the_scenario_says() -> None:
     assert variant.machine.placement.packing == "spread"
     pool = prepared("[machine]\nprocessors = 5\n[[variant]]\nmachine = { nodes = 2, size = 4 }\n")
     assert (pool[0].machine.is_flat, pool[1].machine.num_pes) == (True, 8)
-    with pytest.raises(HakaruError, match=r"the size of c is not known.*in the scenario"):
+    with pytest.raises(HakaruError, match=r"the size of c is not known.*to the scenario"):
         prepared("[[variant]]\nnodes = +1\n", site=Cluster())
 
 

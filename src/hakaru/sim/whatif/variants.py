@@ -12,7 +12,7 @@ import numpy as np
 from hakaru.errors import HakaruError
 from hakaru.registry import listed
 from hakaru.sim.idle import end_idle
-from hakaru.sim.machine import Machine, Outage
+from hakaru.sim.machine import Machine, Outage, UnknownSize
 from hakaru.sim.notation import NAMED
 from hakaru.sim.people import fair_share_note
 from hakaru.sim.policies import POLICIES, Policy
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from hakaru.sim.limits import Limit
 
 MOST_NAMED = 4  # nodes of which a note tells the names
+IN_SCENARIO = (
+    "Add to the scenario under [machine]: nodes = 38 and size = 8, with your numbers, or processors = 304 "
+    "for one pool"
+)
 ORIGIN = "origin"  # a column of the table: which job of the log it is, of copies too
 
 
@@ -198,10 +202,8 @@ def _built(said: MachineSpec, site: Site, workload: Workload) -> Taken:
         )
     try:
         return site.machine(said, workload)
-    except HakaruError as error:
-        if said.nodes is not None:
-            raise
-        raise HakaruError(f"{error}; or in the scenario: [machine] nodes = …, size = …") from None
+    except UnknownSize as error:
+        raise error.with_way(IN_SCENARIO) from None
 
 
 def _resized(
