@@ -1,6 +1,7 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
-from hakaru.analyses._base import ANALYSES, Analysis, Param, Rule, analysis, load_all
+from hakaru.analyses._base import ANALYSES, HAS_SIZE, Analysis, Param, Rule, analysis, load_all
+from hakaru.analyses._caveats import caveat_remarks
 from hakaru.analyses._remarks import missing_remarks, over_remarks, remarks, unit_remarks
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._run import Session, open_session
@@ -25,6 +26,7 @@ __all__ = [
     "COLUMNS",
     "DERIVED",
     "GROUPS",
+    "HAS_SIZE",
     "STEPS",
     "UNITS",
     "UNKNOWN",
@@ -39,6 +41,7 @@ __all__ = [
     "Session",
     "Unit",
     "analysis",
+    "caveat_remarks",
     "class_name",
     "counted",
     "load_all",

@@ -40,8 +40,15 @@ OPERATORS = {
     ">=": "{column} >= {{0}}",
     "contains": "contains(lower({column}), lower({{0}}))",
 }
+FATE = (
+    "CASE WHEN started_at IS NOT NULL THEN 1 "
+    "WHEN ended_at IS NOT NULL AND state IN ('cancelled', 'failed', 'killed') THEN 2 "
+    "WHEN ended_at IS NULL AND state = 'pending' THEN 3 ELSE 4 END"
+)  # started, abandoned, pending, unknown
 # what only a program compares with, and only with a list of values
 STEPS = {
+    "fate": FATE,
+    "ran_minute": "CASE WHEN run_s >= 60 THEN 1 ELSE 0 END",
     "month": "(year(submitted_local) * 12 + month(submitted_local) - 1)",
     "size_class": "CASE WHEN num_pes < 1 THEN -1 ELSE CAST(ceil(log2(num_pes)) AS BIGINT) END",
 }
@@ -53,8 +60,9 @@ class Check:
     """One comparison of a column with a value; a value of None asks for what is unknown.
 
     The operator `in` takes several values, None among them for what is unknown. It also works on `month`
-    (of the submission on the site's clock, counted from the year 0) and on `size_class` (the power of two
-    that `num_pes` reaches: 0 is one, 1 two, 2 three or four; -1 is none).
+    (of the submission on the site's clock, counted from the year 0), on `size_class` (the power of two
+    that `num_pes` reaches: 0 is one, 1 two, 2 three or four; -1 is none), on `ran_minute` (1 for a run of
+    60 s or more) and on `fate` (what became of the wait: started, abandoned, pending, unknown).
     """
 
     column: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hakaru.analyses._base import Rule, analysis
 from hakaru.analyses._counted import deviation, quantile, ranked
+from hakaru.analyses._select import FATE
 
 HAS_WAIT = Rule("with a known wait (they started)", "wait_s IS NOT NULL")
 
@@ -71,10 +72,7 @@ def abandoned_waits() -> str:
             FROM jobs GROUP BY cluster
         ),
         fates AS (
-            SELECT grp, submitted_at, ended_at, wait_s, last_s, CASE
-                WHEN started_at IS NOT NULL THEN 1
-                WHEN ended_at IS NOT NULL AND state IN ('cancelled', 'failed', 'killed') THEN 2
-                WHEN ended_at IS NULL AND state = 'pending' THEN 3 ELSE 4 END AS fate
+            SELECT grp, submitted_at, ended_at, wait_s, last_s, {FATE} AS fate
             FROM jobs JOIN ends ON jobs.cluster = ends.cluster
         ),
         waited AS (

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hakaru.analyses import Branch, Check, Selection
 from hakaru.errors import FilterError
 from hakaru.lake import Lake
 from hakaru.web.privacy import partition_of
-from hakaru.web.privacy._partition import size_bounds
+from hakaru.web.privacy._partition import Chosen, size_bounds
 from hakaru.web.readers import Readers
 from tests.conftest import job, put_jobs, utc
 from tests.web.privacy._ask import jobs_of
@@ -37,6 +38,15 @@ def chosen(readers: Readers, wanted: dict[str, Any], keys: tuple[str, ...] = ())
     return ids_of(readers, *found.branches()) if found else set()
 
 
+def cells(readers: Readers) -> list[set[int]]:
+    """The jobs of each cell, the one with the first job first."""
+    partition = partition_of(readers, "c")
+    assert partition is not None
+    each = np.eye(partition.tree.last, dtype=bool)
+    found = [ids_of(readers, *Chosen(partition, inside, False).branches()) for inside in each]
+    return sorted(found, key=min)
+
+
 def test_a_value_of_few_people_joins_the_smallest_of_many(tmp_path: Path) -> None:
     """`rare` is one person's: with `short`, of six people, it makes one cell; `normal` has eight."""
     rows = (
@@ -50,10 +60,11 @@ def test_a_value_of_few_people_joins_the_smallest_of_many(tmp_path: Path) -> Non
     assert partition.values_of("queue") == ["normal"]
     assert chosen(readers, {"queue": ["normal"]}) == set(range(8))
     assert chosen(readers, {"queue": ["short"]}) == set()
-    assert chosen(readers, {"queue": ["short", "rare"]}) == {*range(10, 16), 20}
+    assert chosen(readers, {"queue": ["short", "rare"]}) == set()
+    assert cells(readers) == [set(range(8)), {*range(10, 16), 20}]
 
 
-def test_values_of_few_people_are_put_together_until_they_are_five(tmp_path: Path) -> None:
+def test_values_of_few_people_are_put_together_until_they_are_six(tmp_path: Path) -> None:
     """Queues of three people each: the last two are six people, the first joins the smaller cell, theirs."""
     rows = [
         *jobs_of("01234567", 0, queue="z"),
@@ -63,13 +74,13 @@ def test_values_of_few_people_are_put_together_until_they_are_five(tmp_path: Pat
     ]
     readers = readers_of(tmp_path, rows)
     assert chosen(readers, {"queue": ["z"]}) == set(range(8))
-    assert chosen(readers, {"queue": ["b", "c"]}) == set()
-    assert len(chosen(readers, {"queue": ["a", "b", "c"]})) == 9
-    four = readers_of(tmp_path / "four", [*rows, *jobs_of("34", 40, queue="a")])
-    assert chosen(four, {"queue": ["b", "c"]}) == {20, 21, 22, 30, 31, 32}
+    a, b, c = {10, 11, 12}, {20, 21, 22}, {30, 31, 32}
+    assert cells(readers) == [set(range(8)), a | b | c]
+    six = readers_of(tmp_path / "six", [*rows, *jobs_of("345", 40, queue="a")])
+    assert cells(six) == [set(range(8)), a | {40, 41, 42}, b | c]
 
 
-def test_what_a_cell_measures_is_of_five_people_or_nobody(tmp_path: Path) -> None:
+def test_what_a_cell_measures_is_of_six_people_or_nobody(tmp_path: Path) -> None:
     """Six people failed, but only u0's job of them ran: their hours would be u0's."""
     rows = (
         jobs_of("0123456", 0)
@@ -88,7 +99,7 @@ def test_what_a_cell_measures_is_of_five_people_or_nobody(tmp_path: Path) -> Non
 
 
 def test_jobs_of_nobody_known_are_no_people(tmp_path: Path) -> None:
-    rows = jobs_of("01234", 0) + [job(10 + i, user=None, queue="ghost") for i in range(9)]
+    rows = jobs_of("012345", 0) + [job(10 + i, user=None, queue="ghost") for i in range(9)]
     readers = readers_of(tmp_path, rows)
     assert chosen(readers, {"queue": ["ghost"]}) == set()
     few = readers_of(tmp_path / "few", rows[1:])
@@ -148,18 +159,18 @@ def test_a_cell_over_two_quarters_has_no_quarter(tmp_path: Path) -> None:
     """March and April have four people each: one cell."""
     rows = jobs_of("0123", 0, submitted_at=utc("2018-03-10"))
     rows += jobs_of("4567", 10, submitted_at=utc("2018-04-10"))
-    rows += jobs_of("01234", 20, submitted_at=utc("2018-05-10"))
+    rows += jobs_of("012345", 20, submitted_at=utc("2018-05-10"))
     readers = readers_of(tmp_path, rows)
-    assert chosen(readers, {}, keys=("quarter",)) == set(range(20, 25))
+    assert chosen(readers, {}, keys=("quarter",)) == set(range(20, 26))
 
 
 @pytest.mark.parametrize(
     ("size", "number"), [(0, -1), (1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (16, 4), (17, 5)]
 )  # fmt: skip
 def test_classes_of_sizes(tmp_path: Path, size: int, number: int) -> None:
-    rows = jobs_of("01234", 0, num_gpus=size) + jobs_of("01234", 10, num_gpus=64)
+    rows = jobs_of("012345", 0, num_gpus=size) + jobs_of("012345", 10, num_gpus=64)
     readers = readers_of(tmp_path, rows)
-    assert chosen(readers, {"size_class": [number]}) == set(range(5))
+    assert chosen(readers, {"size_class": [number]}) == set(range(6))
     least, most = size_bounds(number)
     assert least <= size <= most
 
@@ -170,17 +181,17 @@ def test_neighbouring_classes_touch_and_do_not_overlap() -> None:
 
 
 def test_unknown_sizes_and_names_are_values_of_their_own(tmp_path: Path) -> None:
-    rows = jobs_of("01234", 0, num_gpus=None, queue=None) + jobs_of("01234", 10)
+    rows = jobs_of("012345", 0, num_gpus=None, queue=None) + jobs_of("012345", 10)
     readers = readers_of(tmp_path, rows)
     assert (
         chosen(readers, {"queue": [None]})
         == chosen(readers, {"size_class": [None]})
-        == set(range(5))
+        == set(range(6))
     )
 
 
 def test_all_cells_need_no_condition(tmp_path: Path) -> None:
-    partition = partition_of(readers_of(tmp_path, jobs_of("01234", 0)), "c")
+    partition = partition_of(readers_of(tmp_path, jobs_of("012345", 0)), "c")
     assert partition is not None
     assert partition.choose({}).branches() == ()
     assert not partition.choose({"queue": {"x"}.__contains__})
@@ -205,9 +216,9 @@ def test_jobs_left_out_tell_nothing_of_one_persons_job(tmp_path: Path) -> None:
 
     Which of the combinations of that last cell u0 has must not be told by whether jobs are left out.
     """
-    base = jobs_of("12345", 0, queue="normal") + jobs_of("12345", 10, queue="short")
+    base = jobs_of("123456", 0, queue="normal") + jobs_of("123456", 10, queue="short")
     february = utc("2018-02-10")
-    base += jobs_of("1234", 20, queue="short", num_gpus=2)
+    base += jobs_of("12345", 20, queue="short", num_gpus=2)
     alike = {"queue": "short", "num_gpus": 2}
     told = []
     for name, (one, other) in {
@@ -223,20 +234,32 @@ def test_jobs_left_out_tell_nothing_of_one_persons_job(tmp_path: Path) -> None:
 
 
 def test_an_empty_name_is_a_name(tmp_path: Path) -> None:
-    readers = readers_of(tmp_path, jobs_of("01234", 0, queue="") + jobs_of("01234", 10))
-    assert chosen(readers, {"queue": [""]}) == set(range(5))
+    readers = readers_of(tmp_path, jobs_of("012345", 0, queue="") + jobs_of("012345", 10))
+    assert chosen(readers, {"queue": [""]}) == set(range(6))
 
 
-def test_five_people_in_all_are_enough_and_nobody_known_is_none_of_them(tmp_path: Path) -> None:
-    """Two queues of two and three people are one cell; with nobody known in place of one they are not."""
+def test_six_people_in_all_are_enough_and_nobody_known_is_none_of_them(tmp_path: Path) -> None:
+    """Two queues of three people each are one cell; with nobody known in place of one they are not."""
     normal = jobs_of("01234567", 0, queue="normal")
-    small = jobs_of("01", 10, queue="a") + jobs_of("234", 20, queue="b")
-    assert chosen(readers_of(tmp_path, normal + small), {"queue": ["a", "b"]}) == {
-        10,
-        11,
-        20,
-        21,
-        22,
-    }
+    small = jobs_of("012", 10, queue="a") + jobs_of("345", 20, queue="b")
+    both = [set(range(8)), {10, 11, 12, 20, 21, 22}]
+    assert cells(readers_of(tmp_path, normal + small)) == both
     small[0]["user"] = None
-    assert chosen(readers_of(tmp_path / "four", normal + small), {"queue": ["a", "b"]}) == set()
+    assert len(cells(readers_of(tmp_path / "five", normal + small))) == 1
+
+
+@pytest.mark.parametrize("own", [16, 128])
+def test_which_value_one_person_has_is_not_found_by_refusals(tmp_path: Path, own: int) -> None:
+    """Seven people failed on one GPU, and u7 on more, in one cell: no range of sizes short of all gets it."""
+    rows = jobs_of("01234567", 0, num_gpus=4) + jobs_of("01234567", 20, num_gpus=256)
+    rows += jobs_of("0123456", 40, state="failed") + jobs_of("7", 50, state="failed", num_gpus=own)
+    readers = readers_of(tmp_path, rows)
+    failed = {*range(40, 47), 50}
+    partition = partition_of(readers, "c")
+    assert partition is not None
+    for least, most in ((0, 0), (0, 2), (0, 4), (0, 7), (4, 7), (1, 8), (0, 8)):
+        sizes = range(least, most + 1)
+        assert chosen(readers, {"state": ["failed"], "size_class": sizes}) == set(), sizes
+        both = {"state": {"failed"}.__contains__, "size_class": sizes.__contains__}
+        assert partition.choose(both).is_partial
+    assert chosen(readers, {"state": ["failed"]}) == failed

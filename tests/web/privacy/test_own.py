@@ -28,14 +28,14 @@ def test_others_jobs_are_as_if_they_were_not_there(u1: httpx.Client, boss: httpx
 
 
 def test_an_own_job_has_its_place_among_many_but_not_among_few(u1: httpx.Client) -> None:
-    """25 of 43 jobs waited ten seconds, 18 a minute: half of the first is 29 %, by steps of 20 %."""
+    """25 of 43 jobs waited ten seconds, 18 a minute: five deciles are alike, and so are the other four."""
     found = get(u1, "job", cluster="c", job_id="900")
     assert found["among_cluster"] == {
         "num_jobs": 43,
-        "wait": 0.2,
-        "run": 0.8,  # 18 ran for half an hour, then half of 25
-        "size": 0.2,
-        "request_accuracy": 0.8,
+        "wait": 0.25,
+        "run": 0.7,  # 18 ran for half an hour, which is four deciles; the middle of the other six
+        "size": 0.25,
+        "request_accuracy": 0.7,
     }
     assert found["among_user"]["num_jobs"] == 7
     assert get(u1, "job", cluster="tiny", job_id="0")["among_cluster"] is None

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import httpx
 import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
 from hakaru.web.privacy import RULES
-from tests.conftest import job, put_jobs
-from tests.web._site import closed
 from tests.web.privacy._ask import API, get, refused
 
 # Every endpoint of the API, and what decides what a user sees of it. A new one fails below until it is here.
@@ -21,12 +17,12 @@ DECIDED = {
     "/overview": "cells",
     "/findings": "what the analyses show",
     "/analyses": "no jobs",
-    "/analyses/{id}": "cells, or the whole cluster without counts",
+    "/analyses/{id}": "cells, or the whole cluster without counts and shares",
     "/figures/{id}": "the same",
     "/jobs": "own",
     "/job": "own, and its place in a fixed histogram",
     "/people": "own",
-    "/compare": "the whole cluster, rounded",
+    "/compare": "what the analyses show",
     "/lake": "no counts",
     "/lake/rejects": "operators",
     "/what-if": "operators",
@@ -95,43 +91,45 @@ def test_waits_and_run_times_of_cells_have_no_counts(u1: httpx.Client) -> None:
     hidden = ("num_jobs", "p99_s", "max_s", "share_within_1min", "share_within_1h")
     assert {row[name] for row in answer["rows"] for name in hidden} == {None}
     assert (answer["num_selected"], answer["num_used"]) == (None, None)
-    (row,) = get(u1, "analyses/walltime", cluster="c", queue="normal")["rows"]
-    assert (row["class"], row["median_h"], row["num_jobs"], row["max_h"]) == (
-        "all",
-        1.0,
-        None,
-        None,
-    )
-    refused(u1, "analyses/walltime", cluster="c", queue="short")  # none of them is completed
-    (row,) = get(u1, "analyses/walltime", cluster="c", queue="short", state="failed")["rows"]
-    assert row["median_h"] == 0.5
-
-
-def test_the_whole_cluster_has_shares_and_no_counts(u1: httpx.Client) -> None:
-    """25 and 18 of 43 jobs are 58 % and 42 %; a step of 20 % is the first that is five jobs."""
-    answer = get(u1, "analyses/parallelism", cluster="c")
-    assert [
-        (r["parallelism"], r["share"], r["num_jobs"], r["pe_hours"]) for r in answer["rows"]
-    ] == [
-        ("single-pe", 0.6, None, None),
-        ("single-node", 0.4, None, None),
+    rows = get(u1, "analyses/walltime", cluster="c", queue="normal")["rows"]
+    assert [(row["class"], row["median_h"], row["num_jobs"], row["max_h"]) for row in rows] == [
+        ("all", 1.0, None, None),
+        ("single-pe", 1.0, None, None),
     ]
+    refused(u1, "analyses/walltime", cluster="c", queue="short")  # none of them is completed
+    rows = get(u1, "analyses/walltime", cluster="c", queue="short", state="failed")["rows"]
+    assert [row["median_h"] for row in rows] == [0.5, 0.5]
+
+
+def test_shares_are_of_cells(u1: httpx.Client) -> None:
+    """Without February's cell of `short` and `rare`: 24 jobs on one GPU, 12 on two."""
+    answer = get(u1, "analyses/parallelism", cluster="c")
+    names = ("parallelism", "num_jobs", "pe_hours", "share")
+    assert [tuple(row[name] for name in names) for row in answer["rows"]] == [
+        ("single-pe", 24, 24.0, 24 / 36),
+        ("single-node", 12, 12.0, 12 / 36),
+    ]
+    assert (answer["num_selected"], answer["num_used"]) == (36, 36)
+    assert "left out" in answer["withheld"]["why"]
+
+
+def test_the_whole_cluster_has_neither_shares_nor_counts(u1: httpx.Client) -> None:
+    answer = get(u1, "analyses/interarrivals", cluster="c")
+    assert {row[name] for row in answer["rows"] for name in ("num_gaps", "share_zero")} == {None}
+    assert all(row["median_s"] is not None for row in answer["rows"])
     assert (answer["num_selected"], answer["num_used"]) == (None, None)
     assert all(entry["num_jobs"] is None for entry in answer["left_out"])
-    assert "all counts are withheld" in answer["withheld"]["why"]
+    assert "Counts, shares" in answer["withheld"]["why"]
 
 
 @pytest.mark.parametrize("id", sorted(RULES))
 def test_every_analysis_draws_what_it_shows(u1: httpx.Client, id: str) -> None:
-    if id in ("walltime-by-application", "gpus-multi-node"):  # the site has no such jobs
-        assert "fewer than 5 people" in refused(u1, f"figures/{id}", cluster="c")
-        return
     table = get(u1, f"analyses/{id}", cluster="c")
     drawn = get(u1, f"figures/{id}", cluster="c")
     assert (drawn["withheld"], "rare" in str(drawn["option"])) == (table["withheld"], False)
     assert "rare" not in str(table["rows"])
     counts = {"num_gaps", "num_pairs", "num_within", "busy_pe_hours"} & set(table["columns"])
-    if RULES[id].cells is None or RULES[id].row:
+    if RULES[id].cells is None or RULES[id].measure:
         counts |= {"num_jobs", "pe_hours"} & set(table["columns"])
         assert drawn["notes"] == []
     assert {row[name] for row in table["rows"] for name in counts} <= {None}
@@ -141,7 +139,7 @@ def test_downloads_withhold_the_same(u1: httpx.Client) -> None:
     for id, lines in (("queues", 3), ("parallelism", 3)):
         text = u1.get(f"{API}/analyses/{id}", params={"cluster": "c", "format": "csv"}).text
         assert "rare" not in text and len(text.strip().splitlines()) == lines
-    assert '"single-pe",,,0.6' in text
+    assert '"single-pe",24,24,0.66' in text
 
 
 def test_clusters_have_months_and_names_that_can_be_asked_for(
@@ -193,12 +191,11 @@ def test_a_period_has_one_before_it_where_nobody_is_left_out(u1: httpx.Client) -
     assert (found["measures"]["num_jobs"], found["before"]) == (6, None)
 
 
-def test_compare_is_whole_and_rounded(u1: httpx.Client, boss: httpx.Client) -> None:
+def test_compare_is_of_cells_and_rounded(u1: httpx.Client, boss: httpx.Client) -> None:
     answer = get(u1, "compare", cluster="c")
     values = {each["id"]: each["computed"]["c"]["value"] for each in answer["metrics"]}
-    assert (values["num_jobs"], values["num_users"], values["share_single_pe"]) == (43, 8, 0.6)
-    # one cell holds two states, so the share of completed jobs would count within it
-    assert (values["share_completed"], answer["left_out"]) == (None, [])
+    assert (values["num_jobs"], values["num_users"], values["share_single_pe"]) == (43, 8, 0.667)
+    assert (values["share_completed"], answer["left_out"]) == (0.667, [])
     exact = {
         m["id"]: m["computed"]["c"]["value"] for m in get(boss, "compare", cluster="c")["metrics"]
     }
@@ -218,16 +215,12 @@ def test_the_lake_has_no_counts(u1: httpx.Client, boss: httpx.Client) -> None:
     assert counts and set(counts) == {None}
 
 
-def test_a_page_says_what_it_withholds(tmp_path: Path) -> None:
-    """Two people use eight GPUs: their row goes with that of four GPUs."""
-    sizes = ((2, range(1, 8)), (4, range(1, 6)), (8, range(6, 8)))
-    rows = [job(10 * n + i, user=f"u{i}", num_gpus=n) for n, people in sizes for i in people]
-    lake = put_jobs(Lake.create(tmp_path / "lake"), rows)
-    with closed(lake, tmp_path) as server, server.client("u1") as client:
-        page = client.get("/workload/gpus-single-node", headers={"Accept": "text/html"}).text
-        own = client.get("/workload/gpus-single-node?user=u1", headers={"Accept": "text/html"}).text
-    assert "Withheld rows: 2. Withheld columns: num_jobs, pe_hours." in page
-    assert "Withheld" not in own
+def test_a_page_says_what_it_withholds(u1: httpx.Client) -> None:
+    html = {"Accept": "text/html"}
+    page = u1.get("/workload/queues?cluster=c", headers=html).text
+    assert "Withheld columns: max_requested_h, max_nodes, max_pes." in page
+    assert "Jobs of groups that fit these conditions only in part are left out." in page
+    assert "Withheld" not in u1.get("/workload/queues?cluster=c&user=u1", headers=html).text
 
 
 def test_files_of_the_pages_hold_no_more_than_the_api(u1: httpx.Client) -> None:

@@ -8,7 +8,7 @@ from hakaru.web.privacy._mask import Guarded, guard_result
 from hakaru.web.privacy._partition import partition_of
 from hakaru.web.privacy._people import FEWEST
 from hakaru.web.privacy._place import place_among
-from hakaru.web.privacy._rounded import step_of, to_digits, to_step
+from hakaru.web.privacy._rounded import to_digits
 from hakaru.web.privacy._rows import RULES
 
 __all__ = [
@@ -24,7 +24,5 @@ __all__ = [
     "own_only",
     "partition_of",
     "place_among",
-    "step_of",
     "to_digits",
-    "to_step",
 ]

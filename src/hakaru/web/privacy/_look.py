@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from hakaru.analyses import Analysis, Branch, Check, Selection
+from hakaru.analyses import HAS_SIZE, Analysis, Branch, Check, Selection
 from hakaru.engine.where import end_of, parse_moment
 from hakaru.errors import FilterError
 from hakaru.web.access import Viewer
@@ -40,11 +40,12 @@ WORDS = {
     "month": "since and until",
     "size_class": "min_gpus and max_gpus",
 }
+LEAST_RUN_S = 60  # of the partition's jobs that `ran_minute`
 
 
 @dataclass(frozen=True)
 class View:
-    """A selection that the viewer may ask of: of their `own` jobs, of `cells`, or of the `whole` cluster.
+    """A selection that the viewer may ask about: their `own` jobs, `cells`, or the `whole` cluster.
 
     Of cells, `is_partial` says that wanted jobs were left out with the cells that hold others too.
     `measures` are those of the partition that may be shown.
@@ -67,16 +68,18 @@ def look(
     filters: Filters,
     selection: Selection,
     keys: Sequence[str] = (),
+    counted: Wanted | None = None,
 ) -> View:
     """The selection as this viewer may see it: for a user, the cells inside it; or a refusal.
 
-    `selection` is the filters' own, with its clusters named. Each cell has one value of each of the keys.
+    `selection` is the filters' own, with its clusters named. Each cell has one value of each of the keys,
+    and all of its jobs are `counted`.
     """
     if _is_own(viewer, filters):
         return View(selection, viewer)
     _refuse_the_personal(filters, selection, viewer)
     first, last = _months(filters)
-    wanted = _wanted(filters, first, last)
+    wanted = {**_wanted(filters, first, last), **(counted or {})}
     cells = {name: _cells(readers, name, wanted, keys, viewer) for name in selection.clusters}
     return View(
         replace(
@@ -109,25 +112,30 @@ def look_at(
         raise _refusal(f"{analysis.id} would show people one by one", viewer)
     _refuse_the_personal(query, selection, viewer)
     by = () if selection.by in (None, "cluster") else (selection.by,)
-    used = _conditions(query, analysis.states)
-    if rule.cells is None or (rule.row and not by and not used):
-        return _whole(readers, [*used, *("by" for _ in by)], selection, analysis, viewer)
-    states = query.state or analysis.states
-    asked = query.model_copy(update={"state": states})
-    return look(readers, viewer, asked, selection, (*rule.cells, *by))
-
-
-def _whole(
-    readers: Readers, used: list[str], selection: Selection, analysis: Analysis, viewer: Viewer
-) -> View:
-    if used:
+    used = [*_conditions(query), *("by" for _ in by)]
+    if used and (rule.cells is None or not rule.narrows):
         raise Refused(
             f"{analysis.id} of others' jobs is shown for the whole cluster only",
-            f"Leave out {', '.join(used)}, or ask of your own jobs with user={viewer.user}.",
+            f"Leave out {', '.join(used)}, or ask about your own jobs with user={viewer.user}.",
         )
-    for name in selection.clusters:
-        _partition(readers, name)
-    return View(selection, viewer, scope="whole")
+    if rule.cells is None:
+        for name in selection.clusters:
+            _partition(readers, name)
+        return View(selection, viewer, scope="whole")
+    asked = query.model_copy(update={"state": query.state or analysis.states})
+    keys = (*rule.cells, *by)
+    return look(readers, viewer, asked, selection, keys, counted_by(analysis))
+
+
+def counted_by(analysis: Analysis) -> Wanted:
+    """The analysis' own rules as tests of the partition's columns."""
+    tests: dict[str, Callable[[Any], bool]] = {}
+    if analysis.min_run_s is not None:
+        assert analysis.min_run_s == LEAST_RUN_S, analysis.id
+        tests["ran_minute"] = bool
+    if HAS_SIZE in analysis.rules:
+        tests["parallelism"] = lambda name: name is not None
+    return tests
 
 
 def own_only(viewer: Viewer, filters: Filters) -> Filters:
@@ -163,19 +171,16 @@ def _refuse_the_personal(filters: Filters, selection: Selection, viewer: Viewer)
 def _refusal(why: str, viewer: Viewer) -> Refused:
     return Refused(
         why,
-        f"Ask of your own jobs with user={viewer.user}, where every filter is allowed, or ask an operator.",
+        f"Ask about your own jobs with user={viewer.user}, where every filter is allowed, or ask an "
+        "operator.",
     )
 
 
-def _conditions(filters: Filters, states: Sequence[str] = ()) -> list[str]:
-    """The names of the conditions that narrow the jobs of a cluster.
-
-    Where an analysis counts some `states` only, `any` is one too: less those, it is few people's failures.
-    """
+def _conditions(filters: Filters) -> list[str]:
+    """The names of the conditions that narrow the jobs of a cluster."""
     names = ("since", "until", "queue", "application", "min_gpus", "max_gpus")
     used = [name for name in names if getattr(filters, name) is not None]
-    is_other = bool(filters.state) and ("any" not in filters.state or bool(states))
-    return used + (["state"] if is_other else [])
+    return used + (["state"] if filters.state and "any" not in filters.state else [])
 
 
 def _wanted(filters: Filters, first: int | None, last: int | None) -> Wanted:
@@ -208,8 +213,8 @@ def _cells(
     chosen = partition.choose(wanted, keys)
     if not chosen:
         raise Refused(
-            f"no group of {FEWEST} or more people of {cluster} has run such jobs and no others",
-            f"{_way_out(partition, wanted, keys)} Of your own jobs, with user={viewer.user}, "
+            f"too few people ran jobs on {cluster} that match these conditions",
+            f"{_way_out(partition, wanted, keys)} On your own jobs, with user={viewer.user}, "
             "every filter is allowed.",
         )
     return chosen
@@ -217,7 +222,7 @@ def _cells(
 
 def _way_out(partition: Partition, wanted: Wanted, keys: Sequence[str]) -> str:
     """The condition to drop, or the values that can be asked for."""
-    for name in wanted:
+    for name in (name for name in wanted if name in WORDS):
         rest = {other: test for other, test in wanted.items() if other != name}
         if partition.choose(rest, keys):
             return f"Leave out {WORDS[name]}, or choose {_choices(partition, name)}."
@@ -267,6 +272,6 @@ def _partition(readers: Readers, cluster: str) -> Partition:
     if found is None:
         raise Refused(
             f"{FEW} ran jobs on {cluster}",
-            "Choose another cluster, or ask of your own jobs.",
+            "Choose another cluster, or ask about your own jobs.",
         )
     return found

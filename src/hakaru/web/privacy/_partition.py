@@ -20,30 +20,37 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-COLUMNS = ("queue", "state", "size_class", "month", "application")
+COLUMNS = (
+    "queue", "state", "ran_minute", "parallelism", "size_class", "month", "application", "fate",
+)  # fmt: skip
 # What is summed or ranked, and which jobs have it: in every cell they are of five people or none.
 MEASURES = {
     "hours": "pe_hours > 0",
     "waits": "wait_s IS NOT NULL",
     "runs": "run_s IS NOT NULL",
-    "long_runs": "num_pes >= 1 AND run_s >= 60",
+    "requests": "run_s IS NOT NULL AND requested_s IS NOT NULL",
 }
 Wanted = Mapping[str, Callable[[Any], bool]]
 
 
 @dataclass(frozen=True)
 class Partition:
-    """The cells: for each combination of values that jobs have, the number of its cell."""
+    """The cells: `alone` has, for each column, the number of the value that all jobs of a cell have.
+
+    Where they have several it is -1, and the cell answers no condition on that column: which values they
+    are would tell of one person's job. `may_hold` has a row for each cell and a column for each value: a
+    cell of several may hold all but those of the parts of the tree beside it.
+    """
 
     values: Mapping[str, list[Any]]
-    codes: NDArray[np.int64]
-    cells: NDArray[np.int64]
+    alone: Mapping[str, NDArray[np.int64]]
+    may_hold: Mapping[str, NDArray[np.bool_]]
     tree: Node
     measures: frozenset[str]
 
     @property
     def nbytes(self) -> int:
-        return int(self.codes.nbytes + self.cells.nbytes)
+        return sum(int(each.nbytes) for each in self.may_hold.values())
 
     def choose(self, wanted: Wanted, keys: Sequence[str] = ()) -> Chosen:
         """The cells all of whose jobs are wanted, and that hold one value of each key."""
@@ -52,41 +59,19 @@ class Partition:
         inside = np.ones(self.tree.last, dtype=bool)
         touched = inside.copy()
         for name, test in wanted.items():
-            passed = np.array([test(value) for value in self.values[name]], dtype=bool)
-            fits = passed[self._column(name)]
-            inside &= np.bincount(self.cells[~fits], minlength=self.tree.last) == 0
-            # column by column: which combinations a cell holds would tell of one person's job
-            touched &= np.bincount(self.cells[fits], minlength=self.tree.last) > 0
+            passed = np.array(
+                [*map(test, self.values[name]), False], dtype=bool
+            )  # the last is of -1
+            inside &= passed[self.alone[name]]
+            touched &= (self.may_hold[name] & passed[:-1]).any(axis=1)
         for key in keys:
-            inside &= self._is_single(key)
+            inside &= self.alone["month" if key == "quarter" else key] >= 0
         return Chosen(self, inside, bool((touched & ~inside).any()))
 
     def values_of(self, column: str) -> list[Any]:
         """The values that a question can be asked for: there is a cell of each alone."""
-        import numpy as np
-
-        alone = self._is_single(column)[self.cells]
-        return [self.values[column][i] for i in np.unique(self._column(column)[alone])]
-
-    def _is_single(self, key: str) -> NDArray[np.bool_]:
-        import numpy as np
-
-        codes = self._labels(key)
-        least = np.full(self.tree.last, np.iinfo(np.int64).max)
-        most = np.full(self.tree.last, -1)
-        np.minimum.at(least, self.cells, codes)
-        np.maximum.at(most, self.cells, codes)
-        return np.asarray(least == most)
-
-    def _labels(self, key: str) -> NDArray[np.int64]:
-        import numpy as np
-
-        if key != "quarter":
-            return self._column(key)
-        return np.array([month // 3 for month in self.values["month"]])[self._column("month")]
-
-    def _column(self, name: str) -> NDArray[np.int64]:
-        return self.codes[:, COLUMNS.index(name)]
+        found = sorted({int(value) for value in self.alone[column]} - {-1})
+        return [self.values[column][i] for i in found]
 
 
 @dataclass(frozen=True)
@@ -148,9 +133,44 @@ def partitioned(held: pa.Table, by_file: bool) -> Partition | None:
         return None
     cells = np.zeros(len(codes), dtype=np.int64)
     tree = Grower(holders, cells).grow(everything)
-    kept, first = np.unique(codes, axis=0, return_index=True)
     values = {name: values for name, (values, _) in numbers.items()}
-    return Partition(values, kept, cells[first], tree, known)
+    alone = {name: _alone(codes[:, i], cells, tree.last) for i, name in enumerate(COLUMNS)}
+    may_hold = {
+        name: _may_hold(tree, i, alone[name], len(values[name])) for i, name in enumerate(COLUMNS)
+    }
+    return Partition(values, alone, may_hold, tree, known)
+
+
+def _alone(codes: NDArray[np.int64], cells: NDArray[np.int64], num: int) -> NDArray[np.int64]:
+    """The one value of each cell, -1 where it has several."""
+    import numpy as np
+
+    least, most = np.full(num, np.iinfo(np.int64).max), np.full(num, -1)
+    np.minimum.at(least, cells, codes)
+    np.maximum.at(most, cells, codes)
+    return np.where(least == most, most, -1)
+
+
+def _may_hold(
+    tree: Node, column: int, alone: NDArray[np.int64], num_values: int
+) -> NDArray[np.bool_]:
+    import numpy as np
+
+    found = np.ones((tree.last, num_values), dtype=bool)
+    _leave_out(tree, column, found)
+    single = np.flatnonzero(alone >= 0)
+    found[single] = False
+    found[single, alone[single]] = True
+    return found
+
+
+def _leave_out(node: Node, column: int, found: NDArray[np.bool_]) -> None:
+    """Takes from each part of the tree the values of the parts beside it."""
+    for values, part in node.parts:
+        if node.column == column:
+            others = [v for beside, _ in node.parts if beside != values for v in beside]
+            found[part.first : part.last, others] = False
+        _leave_out(part, column, found)
 
 
 def _holders(

@@ -10,7 +10,7 @@ from hakaru.analyses import Session
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery, CompareQuery, Filters
 from hakaru.web.models import Comparison
-from hakaru.web.privacy import FEWEST, partition_of, step_of, to_digits, to_step
+from hakaru.web.privacy import FEWEST, partition_of, to_digits
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service._analyses import result
@@ -19,6 +19,8 @@ from hakaru.web.service._clusters import chosen
 if TYPE_CHECKING:
     from hakaru.comparison import Comparison as Compared
     from hakaru.reference.metrics import Cell, Metric
+
+    Cells = dict[str, Cell]  # by metric
 
 EXACT = ("num_jobs", "num_users")  # of all jobs of the cluster, which `clusters` counts too
 
@@ -37,12 +39,12 @@ def compare(readers: Readers, viewer: Viewer, query: CompareQuery) -> Comparison
     shown = (
         None
         if viewer.sees_all
-        else {name: _shown(readers, viewer, name, metrics) for name in names}
+        else {name: _cells(readers, viewer, name, metrics) for name in names}
     )
 
     def answer(session: Session) -> dict[str, Any]:
         found = side_by_side(session, names, metrics, published, selection)
-        return to_document(found if shown is None else _coarse(found, shown))
+        return to_document(found if shown is None else _as_shown(found, shown))
 
     question = ("compare", names, selection, query.metrics, query.published, viewer.sees_all)
     document = readers.ask(question, answer)
@@ -67,28 +69,34 @@ def _of_many(readers: Readers, query: CompareQuery, names: tuple[str, ...]) -> t
     return seen
 
 
-def _shown(
-    readers: Readers, viewer: Viewer, name: str, metrics: Sequence[Metric]
-) -> dict[str, float]:
-    """The metrics that hide nobody, each with the step of its shares: no row of their table is withheld."""
-    steps: dict[str, float] = {}
+def _cells(readers: Readers, viewer: Viewer, name: str, metrics: Sequence[Metric]) -> Cells:
+    """The metrics as they stand in the answers that this user gets."""
+    from hakaru.reference.metrics import Cell, read
+
+    hidden = Cell(None, f"it could show fewer than {FEWEST} people")
+    found: Cells = {}
     for metric in metrics:
+        rules = {"by": metric.by, "min_run": metric.min_run_s, "state": tuple(metric.states)}
+        query = AnalysisQuery.model_validate({"cluster": (name,), **rules})
         try:
-            guarded = result(readers, viewer, metric.analysis, AnalysisQuery(cluster=(name,)))
+            guarded = result(readers, viewer, metric.analysis, query)
         except Refused:
+            found[metric.id] = hidden
             continue
-        if guarded.complete:
-            steps[metric.id] = step_of(guarded.result.num_selected)
-    return steps
+        cell = read(metric, guarded.result.rows)
+        found[metric.id] = hidden if cell.value is None else _coarse(cell)
+    return found
 
 
-def _coarse(found: Compared, shown: dict[str, dict[str, float]]) -> Compared:
-    """The comparison without what could be few people's, its numbers rounded."""
+def _as_shown(found: Compared, shown: dict[str, Cells]) -> Compared:
+    """The comparison with the numbers that this user may see."""
     lines = [
         replace(
             line,
             cells={
-                name: cell if line.metric.id in EXACT else _cell(cell, line.metric, shown[name])
+                name: cell
+                if line.metric.id in EXACT or cell.value is None
+                else shown[name][line.metric.id]
                 for name, cell in line.cells.items()
             },
         )
@@ -97,15 +105,8 @@ def _coarse(found: Compared, shown: dict[str, dict[str, float]]) -> Compared:
     return replace(found, lines=lines, left_out=[])
 
 
-def _cell(cell: Cell, metric: Metric, steps: dict[str, float]) -> Cell:
-    if metric.id not in steps:
-        hidden = f"it could show fewer than {FEWEST} people"
-        return replace(cell, value=None, reason=hidden, low=None, high=None)
-    step = steps[metric.id]
-
-    def write(value: float | None) -> float | None:
-        if value is None:
-            return None
-        return to_step(value, step) if metric.unit == "share" else to_digits(value)
-
-    return replace(cell, value=write(cell.value), low=write(cell.low), high=write(cell.high))
+def _coarse(cell: Cell) -> Cell:
+    value, low, high = (
+        None if each is None else to_digits(each) for each in (cell.value, cell.low, cell.high)
+    )
+    return replace(cell, value=value, low=low, high=high)
