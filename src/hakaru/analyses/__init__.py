@@ -2,6 +2,7 @@
 
 from hakaru.analyses._base import ANALYSES, HAS_SIZE, Analysis, Param, Rule, analysis, load_all
 from hakaru.analyses._caveats import caveat_remarks
+from hakaru.analyses._caveats import caveat_remarks
 from hakaru.analyses._remarks import missing_remarks, over_remarks, remarks, unit_remarks
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._run import Session, open_session
@@ -41,6 +42,7 @@ __all__ = [
     "Session",
     "Unit",
     "analysis",
+    "caveat_remarks",
     "caveat_remarks",
     "class_name",
     "counted",

@@ -28,7 +28,6 @@ class OneState:
     """The state (null: unknown) of all jobs of a cluster that are neither pending nor running."""
 
     state: str | None
-    num_jobs: int
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,11 @@ def one_state(
         """
     ).to_pylist()
     is_one = row["least"] == row["most"] and row["num_known"] in (0, row["num_jobs"])
-    return (
-        OneState(row["least"], row["num_jobs"]) if is_one and row["num_jobs"] >= FEW_JOBS else None
-    )
+    return OneState(row["least"]) if is_one and row["num_jobs"] >= FEW_JOBS else None
 
 
 def caveat_remarks(result: Result, words: Language) -> list[str]:
+    """Sentences without a count, so that somebody who may not see counts can read them."""
     caveats = result.caveats
     lines = [words.say("remark", "dates_relative", cluster=name) for name in caveats.relative]
     for name in caveats.unzoned:
@@ -89,7 +87,6 @@ def caveat_remarks(result: Result, words: Language) -> list[str]:
         lines += [told, 'zone = "Asia/Tokyo"']
     for name, found in caveats.one_state.items():
         key = "one_state" if found.state else "no_states"
-        values = {"num_jobs": words.number(found.num_jobs), "state": found.state or ""}
-        text = words.say("remark", key, cluster=name, **values)
+        text = words.say("remark", key, cluster=name, state=found.state or "")
         lines.append(words.say("remark", "any_state", text=text) if caveats.keeps_some else text)
     return lines
