@@ -159,7 +159,7 @@ def test_the_machine_s_use_is_the_same_everywhere(ask: httpx.Client, lake: Lake)
     assert metrics(ask)["utilisation_mean"] == pytest.approx(own["utilisation"])
     page = ask.get("/").text
     assert tile(page, "busy_pes").startswith("Busy GPUs, mean 3.2 ")
-    assert "<dt>Then busy GPUs</dt><dd>1 " in page
+    assert "<dt>Busy at the end</dt><dd>1 " in page
     with open_session(lake) as session:
         found = {each.id: each for each in stand_out(session)}["utilisation"]
     assert found.values["share"] == pytest.approx(own["utilisation"])

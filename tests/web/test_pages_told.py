@@ -246,8 +246,9 @@ def test_the_overview_is_of_its_filters_and_its_cluster_s_clock(client: httpx.Cl
     assert "GPU-hours 14 +56 %" in text  # 14 after 9
     whole = plain(get(client, "/?cluster=east"))
     assert "At the end 2018-02-10 12:00:00" in whole
-    assert "Then busy GPUs 5 of 8" in whole  # two nodes of four since the 5th
-    assert "Then running 1 job" in whole and "Then waiting 2 jobs for 3 GPUs" in whole
+    assert "Busy at the end 5 of 8 GPUs" in whole  # two nodes of four since the 5th
+    assert "Running at the end 1 job" in whole
+    assert "Waiting at the end 2 jobs for 3 GPUs" in whole
 
 
 def test_what_stands_out_leads_to_the_figure_of_its_cluster(client: httpx.Client) -> None:

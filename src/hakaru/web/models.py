@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 Row = dict[str, Any]
+ZoneKnown = Annotated[
+    bool, Field(description="False where the site's time zone is unknown, and `zone` UTC.")
+]
+RelativeDates = Annotated[
+    bool,
+    Field(
+        description="Whether dates count from an unknown day: the log does not say when it began."
+    ),
+]
+Missing = Annotated[
+    float | None,
+    Field(description="Share of the log's rows that could not be read; null where it is small."),
+]
 
 
 class Cluster(BaseModel):
     name: str
     zone: str
+    zone_known: ZoneKnown
+    relative_dates: RelativeDates
     unit: str = Field(description="What a job's size counts: gpu or cpu.")
     synthetic: bool
-    missing: float | None = Field(
-        default=None,
-        description="Share of the log's rows that could not be read, where it is large.",
-    )
+    missing: Missing
     num_jobs: int | None
     num_users: int | None
     first_submit: datetime | None
@@ -146,7 +158,7 @@ class Measures(BaseModel):
 
 
 class Now(BaseModel):
-    """The machine at the end of the log (or of the period)."""
+    """The machine at the end of the log (or of the period); null where no job's start and end are known."""
 
     at: datetime | None = None
     busy_pes: float | None = None
@@ -163,8 +175,11 @@ class Now(BaseModel):
 class ClusterOverview(BaseModel):
     cluster: str
     zone: str
+    zone_known: ZoneKnown
+    relative_dates: RelativeDates
     unit: str
     synthetic: bool
+    missing: Missing
     users_note: str | None = Field(
         description="What must be said beside the number of users, if it does not count people."
     )
@@ -196,6 +211,7 @@ class Sentence(BaseModel):
 
 class ClusterFindings(BaseModel):
     cluster: str
+    missing: Missing
     findings: list[Sentence]
 
 

@@ -41,7 +41,7 @@ CHIPS = {
 }  # fmt: skip
 WEIGHTS = ("jobs", "gpu-hours")
 LISTED = {"queue": "queues", "application": "applications"}
-POOLED = ("overview", "jobs", "compare")  # pages of all clusters, where none is chosen
+POOLED = ("overview", "jobs", "compare", "data")  # pages of all clusters, where none is chosen
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,28 @@ class Frame:
         return found[0] if found else None
 
     @property
+    def shown(self) -> list[Cluster]:
+        """The clusters of the page: those chosen, else all where it can pool them, else the first."""
+        names = self.filters.cluster
+        pooled = self.page in POOLED and not names
+        return [c for c in self.clusters if c.name in names or pooled] or self.clusters[:1]
+
+    @property
     def zone(self) -> str:
         return self.cluster.zone if self.cluster else "UTC"
 
     @property
     def units(self) -> tuple[str, str]:
-        gpu = self.cluster is None or self.cluster.unit == "gpu"
-        return ("GPU", "GPUs") if gpu else ("processor", "processors")
+        """What sizes count, one and many; PEs where the clusters of the page count different things."""
+        found = {each.unit for each in self.shown} or {"gpu"}
+        if len(found) > 1:
+            return "PE", "PEs"
+        return ("GPU", "GPUs") if found == {"gpu"} else ("processor", "processors")
+
+    def heading(self, title: str) -> str:
+        """A title with its units in place, capitalised."""
+        text = title.format(one=self.units[0], many=self.units[1])
+        return text[:1].upper() + text[1:]
 
     @property
     def weight(self) -> str:
@@ -151,6 +166,7 @@ def environment() -> Environment:
 def _around(frame: Frame) -> dict[str, Any]:
     return {
         "pages": [(id, frame.at(path), name) for id, path, name in pages_of(frame.me.role)],
+        "banners": _banners(frame),
         "chips": _chips(frame),
         "lacking": _lacking(frame),
         "periods": _periods(frame),
@@ -162,13 +178,33 @@ def _around(frame: Frame) -> dict[str, Any]:
     }
 
 
+def _banners(frame: Frame) -> list[tuple[str, str]]:
+    """What must be said of each cluster's log before any number of it."""
+    found = []
+    for each in frame.shown:
+        log = "this log" if len(frame.shown) == 1 else f"the log of {each.name}"
+        if each.synthetic:
+            text = f"The jobs of {log}, or the times when they ran, were made up."
+            found.append(("Synthetic data.", text))
+        if each.missing:
+            found.append((
+                "Rows are missing.",
+                f"{shown.share(each.missing)} of the rows of {log} could not be read, or contradict "
+                "another row of their job; its numbers lack them.",
+            ))  # fmt: skip
+        if each.relative_dates:
+            text = f"{log.capitalize()} does not say when it began: its dates count from an unknown day."
+            found.append(("Dates are relative.", text))
+    return found
+
+
 def _chips(frame: Frame) -> list[tuple[str, str, str]]:
     """Each condition that narrows the view, and the address without it."""
     everything = [*frame.pairs, *frame.own]
     path = frame.request.url.path
     return [
         (
-            CHIPS[name].format(many=frame.units[1]),
+            frame.heading(CHIPS[name]),
             value,
             address.written(path, address.without(everything, name, value)),
         )
@@ -178,9 +214,7 @@ def _chips(frame: Frame) -> list[tuple[str, str, str]]:
 
 def _lacking(frame: Frame) -> list[tuple[str, str, str, str]]:
     """Names that no chosen cluster has, as where the cluster was changed; a user's own are not listed."""
-    names = frame.filters.cluster
-    pooled = frame.page in POOLED and not names
-    asked = [c for c in frame.clusters if c.name in names or pooled] or frame.clusters[:1]
+    asked = frame.shown
     if frame.me.role == "user" or not asked:
         return []
     whose, path = ", ".join(c.name for c in asked), frame.request.url.path
@@ -199,7 +233,7 @@ def _may_have(listed: list[str], name: str) -> bool:
 
 def _periods(frame: Frame) -> list[tuple[str, str, bool]]:
     """Quick choices, counted back from the last submission, as a log may have ended long ago."""
-    last = frame.cluster.last_submit if frame.cluster else None
+    last = max((c.last_submit for c in frame.shown if c.last_submit), default=None)
     now = (frame.filters.since, frame.filters.until)
     path = frame.request.url.path
     base = [p for p in (*frame.pairs, *frame.own) if p[0] not in ("since", "until", "page")]

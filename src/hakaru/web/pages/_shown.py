@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from markupsafe import Markup, escape
 
 from hakaru.texts import language
+from hakaru.web.models import Cluster, ClusterOverview
 
 WORDS = language("en")
 UNKNOWN = "–"
@@ -76,6 +77,22 @@ def day(value: datetime | None, zone: str = "UTC") -> str:
     return UNKNOWN if value is None else f"{value.astimezone(ZoneInfo(zone)):%Y-%m-%d}"
 
 
+def clock(log: Cluster | ClusterOverview) -> str:
+    """Which clock a log's times are on."""
+    if log.relative_dates:
+        return "dates are relative"
+    return log.zone if log.zone_known else f"{log.zone} (time zone unknown)"
+
+
+def times(log: Cluster) -> str:
+    """What to say under a table of times."""
+    if log.relative_dates:
+        return "Dates are relative: the log does not say when it began."
+    if not log.zone_known:
+        return f"Times are in {log.zone}: the site’s time zone is unknown."
+    return f"Times are those of the site ({log.zone}); UTC is in the title of each."
+
+
 def cell(value: Any, column: str, zone: str = "UTC") -> Markup | str:
     """A cell of a table, by its column's name."""
     if isinstance(value, datetime):
@@ -131,6 +148,8 @@ FILTERS = {
     "bytes": bytes_,
     "moment": moment,
     "day": day,
+    "clock": clock,
+    "times": times,
     "cell": cell,
     "state": state,
     "bar": bar,

@@ -50,7 +50,7 @@ def jobs(request: Request) -> Response:
     known = {name for name, _, _ in COLUMNS if any(row[name] is not None for row in found.rows)}
     many = len(frame.clusters) > 1
     columns = [
-        (name, _heading(frame, title), width, _sort(frame, query, name))
+        (name, frame.heading(title), width, _sort(frame, query, name))
         for name, title, width in COLUMNS
         if (name in known or name == query.sort) and (name != "cluster" or many)
     ]
@@ -70,10 +70,6 @@ def job(request: Request) -> Response:
         zone=frame.zone_of(query.cluster),
         query=query,
     )
-
-
-def _heading(frame: Frame, title: str) -> str:
-    return title.format(one=frame.units[0], many=frame.units[1])
 
 
 def _sort(frame: Frame, query: JobsQuery, name: str) -> str | None:

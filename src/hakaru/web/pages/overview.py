@@ -77,7 +77,8 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
         _tile("Jobs waiting, mean", shown.brief(mean.jobs_waiting), "over the period", each,
               "jobs_waiting", True),
         _tile("Median wait", shown.duration(mean.wait_median_s),
-              f"95 % wait under {shown.duration(mean.wait_p95_s)}", each, "wait_median_s", True),
+              "" if mean.wait_p95_s is None else f"95 % wait under {shown.duration(mean.wait_p95_s)}",
+              each, "wait_median_s", True),
         _tile(f"{one[:1].upper()}{one[1:]}-hours", shown.brief(mean.pe_hours),
               f"{shown.number(mean.num_jobs)} jobs; median run of all that ran "
               f"{shown.duration(mean.run_median_s)}", each, "pe_hours", None),

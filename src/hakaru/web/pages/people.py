@@ -37,7 +37,7 @@ def people(request: Request) -> Response:
     name = query.kind.removesuffix("s")
     columns = [(name, name.capitalize(), 1, _sort(frame, query, "name"), "name")]
     columns += [
-        (column, title.format(one=frame.units[0]), width, _sort(frame, query, word), word or "")
+        (column, frame.heading(title), width, _sort(frame, query, word), word or "")
         for column, title, width, word in COLUMNS
         if column in found.columns
     ]

@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any, Literal
 
-from hakaru.analyses import Analysis, Param, load_all
+from hakaru.analyses import Analysis, Param, Result, caveat_remarks, load_all, missing_remarks
 from hakaru.registry import hint
+from hakaru.texts import language
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery
 from hakaru.web.models import (
@@ -79,17 +80,25 @@ def figure(readers: Readers, guarded: Guarded, dark: bool) -> Drawing:
     first = guarded.result.selection.clusters[0]
     unit: Literal["gpu", "cpu"] = "gpu" if about(readers).units[first] == "gpu" else "cpu"
     figure = draw(guarded.result, dark=dark, unit=unit)
+    notes = figure.notes if guarded.counts else _uncounted(guarded.result, unit)
     return Drawing(
         id=guarded.result.analysis.id,
         kind=figure.kind,
         title=figure.title,
         question=figure.question,
         option=figure.option,
-        notes=list(figure.notes) if guarded.counts else [],
+        notes=list(notes),
         height=figure.height,
         where=conjunction(of_rules(guarded.result)),
         withheld=guarded.withheld,
     )
+
+
+def _uncounted(found: Result, unit: str) -> list[str]:
+    """The notes that hold no count: those on the log."""
+    words = language("en", unit)
+    synthetic = [words.say("figure", "synthetic")] if found.synthetic else []
+    return [*synthetic, *missing_remarks(found.missing, words), *caveat_remarks(found, words)]
 
 
 def find(id: str) -> Analysis:

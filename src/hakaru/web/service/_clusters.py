@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from hakaru.analyses import Selection, Session
 from hakaru.registry import hint
+from hakaru.settings import Cluster as Site
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
 from hakaru.web.models import Cluster, Clusters
@@ -25,17 +26,39 @@ MAX_NAMES = 200
 class About:
     """What a session knows of its clusters without a query, and their units."""
 
-    zones: dict[str, str]
+    sites: dict[str, Site]
     units: dict[str, str]
     synthetic: frozenset[str]
     missing: dict[str, float]
+
+    @property
+    def zones(self) -> dict[str, str]:
+        return {name: site.zone for name, site in self.sites.items()}
+
+    def log(self, name: str) -> dict[str, Any]:
+        """What must be said of a cluster's log beside any answer."""
+        site = self.sites[name]
+        return {
+            "zone": site.zone,
+            "zone_known": site.has_zone,
+            "relative_dates": site.relative_dates,
+            "unit": self.units[name],
+            "synthetic": name in self.synthetic,
+            "missing": self.missing.get(name),
+        }
+
+    def size(self, name: str, at: datetime) -> int | None:
+        """PEs installed at a moment."""
+        spans = self.sites[name].size(self.units[name])
+        begun = [span.count for span in spans if span.since is None or span.since <= at]
+        return begun[-1] if begun else None
 
 
 def about(readers: Readers) -> About:
     def tell(session: Session) -> About:
         names = session.known_clusters
         return About(
-            zones={name: session.settings.cluster(name).zone for name in names},
+            sites={name: session.settings.cluster(name) for name in names},
             units={name: session.unit(name) for name in names},
             synthetic=frozenset(session.synthetic),
             missing=dict(session.missing),
@@ -94,10 +117,7 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
         row = dict.fromkeys(row) if few else _to_months(row, ZoneInfo(known.zones[name]))
     return Cluster(
         name=name,
-        zone=known.zones[name],
-        unit=known.units[name],
-        synthetic=name in known.synthetic,
-        missing=known.missing.get(name),
+        **known.log(name),
         queues=_names(readers, viewer, "queue", selection),
         applications=_names(readers, viewer, "application", selection),
         **row,

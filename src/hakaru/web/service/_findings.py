@@ -40,7 +40,8 @@ def _cluster(readers: Readers, viewer: Viewer, filters: Filters, name: str) -> C
         Sentence(id=each.id, text=each.text, analysis=each.analysis, values=dict(each.values))
         for each in told
     ]
-    return ClusterFindings(cluster=name, findings=sentences)
+    missing = about(readers).missing.get(name)
+    return ClusterFindings(cluster=name, missing=missing, findings=sentences)
 
 
 def _results(readers: Readers, viewer: Viewer, filters: Filters) -> dict[Key, Result]:

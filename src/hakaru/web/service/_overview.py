@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hakaru.analyses import Result, Selection, over_remarks
+from hakaru.analyses.load import PLACED
 from hakaru.engine.where import end_of, parse_moment
 from hakaru.schema import ENDED
 from hakaru.texts import language
@@ -37,23 +38,26 @@ MEASURE_OF = {
     "wait_p95_s": "waits",
     "run_median_s": "runs",
 }
+UNPLACED = f"NOT coalesce({PLACED.sql}, false)"  # nobody knows when such a job ran
 # A log that still has open jobs ends with its last event; one that has none was cut, and after the
 # last submission its machine only runs empty.
-NOW = """
+NOW = f"""
     WITH told AS (
         SELECT max(submitted_at) AS last_submit,
                max(coalesce(ended_at, started_at, submitted_at)) AS last_event,
                count(CASE WHEN ended_at IS NULL AND state IN ('pending', 'running') THEN 1 END) AS num_open
         FROM jobs
     ), ends AS (
-        SELECT least(CASE WHEN num_open > 0 THEN last_event ELSE last_submit END, {end}) AS now_at
+        SELECT least(CASE WHEN num_open > 0 THEN last_event ELSE last_submit END, {{end}}) AS now_at
         FROM told
     ), stays AS (
         SELECT now_at, num_pes,
-               CASE WHEN started_at <= now_at
+               CASE WHEN {UNPLACED} THEN NULL
+                    WHEN started_at <= now_at
                          AND (ended_at > now_at OR ended_at IS NULL AND state = 'running')
                     THEN 1 ELSE 0 END AS runs,
-               CASE WHEN submitted_at <= now_at AND (started_at > now_at OR started_at IS NULL
+               CASE WHEN {UNPLACED} THEN NULL
+                    WHEN submitted_at <= now_at AND (started_at > now_at OR started_at IS NULL
                          AND (ended_at > now_at OR ended_at IS NULL AND state = 'pending'))
                     THEN 1 ELSE 0 END AS waits
         FROM jobs CROSS JOIN ends
@@ -96,12 +100,10 @@ def _cluster(
     earlier = _measures(readers, earlier_one, before) if earlier_one and before else None
     return ClusterOverview(
         cluster=name,
-        zone=known.zones[name],
-        unit=known.units[name],
-        synthetic=name in known.synthetic,
+        **known.log(name),
         users_note=note_on_users(readers, view.selection),
         period=_period(view),
-        now=_now(readers, view, known.zones[name]),
+        now=_now(readers, view, known, name),
         warnings=_warnings(_load(readers, view) if viewer.sees_all else None, known.units[name]),
         measures=measures,
         before=earlier,
@@ -172,17 +174,17 @@ def _levels(load: Result) -> dict[str, Any]:
     }
 
 
-def _now(readers: Readers, view: View, zone: str) -> Now:
+def _now(readers: Readers, view: View, known: About, name: str) -> Now:
     """The end of the log or of the period; a moment shows few people's jobs, so only of what is one's own."""
     if not view.own:
         return Now()
-    load = _load(readers, view)
     end = "last_event"
     if view.selection.until:  # of what was submitted later the selection knows nothing
-        end = f"timestamp_seconds({int(end_of(view.selection.until, zone).timestamp())})"
+        until = end_of(view.selection.until, known.zones[name])
+        end = f"timestamp_seconds({int(until.timestamp())})"
     (row,) = readers.rows(NOW.format(end=end), replace(view.selection, since=None))
-    installed = load.rows[-1]["num_pes_installed"] if load.rows else None
-    seen = [each.num_pes for each in load.seen.values()]
+    seen = [each.num_pes for each in _load(readers, view).seen.values()]
+    installed = known.size(name, row["at"]) if row["at"] else None
     return Now(**row, installed_pes=installed, seen_pes=seen[0] if seen else None)
 
 

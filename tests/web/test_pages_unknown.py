@@ -1,0 +1,127 @@
+"""What a log does not say: when its jobs started, the site's time zone, the day when it began."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from hakaru.lake import Lake
+from hakaru.sources import ingest
+from hakaru.web.access.tokens import Tokens
+from hakaru.web.app import create_app
+from tests.conftest import job, put_jobs, utc
+from tests.web._html import get, plain
+from tests.web._site import running
+
+NOW = ("busy_pes", "jobs_running", "jobs_waiting", "pes_waiting")
+ZONED = "; UnixStartTime: 749433603\n; TimeZoneString: US/Pacific\n"
+# job, submitted, wait, run time, processors, …, state, user, group, …
+UNSTARTED = "{i} {at} -1 600 4 -1 -1 -1 -1 -1 -1 {user} 1 -1 -1 -1 -1 -1\n"
+STARTED = "{i} {at} 30 600 4 -1 -1 -1 -1 -1 1 {user} 1 -1 -1 -1 -1 -1\n"
+
+
+def swf(folder: Path, header: str, line: str) -> Lake:
+    """Thirty jobs of six people, one an hour."""
+    lines = [line.format(i=i, at=3600 * i, user=i % 6) for i in range(30)]
+    path = folder / "log.swf"
+    path.write_text(f"; MaxProcs: 128\n{header}{''.join(lines)}")
+    lake = Lake.create(folder / "w")
+    ingest(lake, [path], "c")
+    return lake
+
+
+@contextmanager
+def asked(lake: Lake, token: str | None = None) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    with running(create_app(lake)) as server, server.client(headers=headers) as client:
+        yield client
+
+
+def now_of(client: httpx.Client) -> dict[str, Any]:
+    (cluster,) = client.get("/api/v1/overview").json()["clusters"]
+    return dict(cluster["now"])
+
+
+def test_without_starts_nobody_knows_what_runs_at_the_end(tmp_path: Path) -> None:
+    with asked(swf(tmp_path, ZONED, UNSTARTED)) as client:
+        now, page = now_of(client), plain(get(client, "/"))
+    assert {name: now[name] for name in NOW} == dict.fromkeys(NOW)
+    assert now["installed_pes"] == 128 and now["at"] == "1993-10-02T05:00:03Z"  # 29 h later
+    assert "Busy at the end – of 128 processors Running at the end – Waiting at the end – " in page
+    assert "under –" not in page
+
+
+def test_jobs_whose_times_are_known_are_counted_at_the_end(tmp_path: Path) -> None:
+    """The last submission is job 2's, while job 0 runs; job 1's start and end are unknown."""
+    unknown = {"started_at": None, "ended_at": None, "wait_s": None}
+    rows = [
+        job(0, num_gpus=3, ended_at=utc("2018-01-10T12:00:00"), submitted_at=utc("2018-01-10T08:00:00"),
+            started_at=utc("2018-01-10T08:00:00")),
+        job(1, num_gpus=5, submitted_at=utc("2018-01-10T09:00:00"), **unknown),
+        job(2, num_gpus=2, submitted_at=utc("2018-01-10T10:00:00"),
+            started_at=utc("2018-01-10T11:00:00"), ended_at=utc("2018-01-10T13:00:00")),
+    ]  # fmt: skip
+    with asked(put_jobs(Lake.create(tmp_path), rows)) as client:
+        now = now_of(client)
+    assert [now[name] for name in NOW] == [3, 1, 1, 2]
+
+
+@pytest.mark.parametrize("path", ["/", "/jobs", "/people", "/workload", "/data"])
+def test_relative_dates_are_marked_on_every_page(tmp_path: Path, path: str) -> None:
+    told = "Dates are relative. This log does not say when it began"
+    with asked(swf(tmp_path, "", STARTED)) as client:
+        assert told in plain(get(client, path))
+    (tmp_path / "dated").mkdir()
+    with asked(swf(tmp_path / "dated", ZONED, STARTED)) as client:
+        assert "Dates are relative" not in plain(get(client, path))
+
+
+@pytest.mark.parametrize(
+    ("header", "zone_known", "relative", "clock", "times"),
+    [
+        ("", False, True, "dates are relative", "Dates are relative: the log does not say when"),
+        ("; UnixStartTime: 749433603\n", False, False, "UTC (time zone unknown)",
+         "Times are in UTC: the site’s time zone is unknown."),
+        (ZONED, True, False, "US/Pacific", "Times are those of the site (US/Pacific)"),
+    ],
+)  # fmt: skip
+def test_which_clock_the_times_are_on(
+    tmp_path: Path, header: str, zone_known: bool, relative: bool, clock: str, times: str
+) -> None:
+    with asked(swf(tmp_path, header, STARTED)) as client:
+        for path in ("clusters", "overview"):
+            (told,) = client.get(f"/api/v1/{path}").json()["clusters"]
+            assert (told["zone_known"], told["relative_dates"]) == (zone_known, relative)
+        assert f"The whole log, {clock} " in plain(get(client, "/"))
+        assert f" {clock} processors" in plain(get(client, "/data"))
+        for path in ("/jobs", "/job?cluster=c&job_id=7", "/workload/load"):
+            assert times in plain(get(client, path)), path
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "id", "told"),
+    [
+        ("", STARTED, "arrivals-by-hour", ["the dates of c are relative"]),
+        ("; UnixStartTime: 749433603\n", STARTED, "arrivals-by-hour",
+         ["hours and days of c are in UTC", "zone = "]),
+        (ZONED, STARTED, "arrivals-by-hour", []),
+        (ZONED, UNSTARTED, "states?weight=gpu-hours", ["the log of c does not say how its jobs ended"]),
+    ],
+)  # fmt: skip
+def test_a_user_reads_what_the_log_does_not_say(
+    tmp_path: Path, header: str, line: str, id: str, told: list[str]
+) -> None:
+    """They see no number of jobs, but the caveats of the figure."""
+    lake = swf(tmp_path, header, line)
+    _, secret = Tokens(lake.workspace).create("ann", "user", "1")
+    with asked(lake, secret) as client:
+        answer = client.get(f"/api/v1/figures/{id}")
+    assert answer.status_code == 200, answer.text
+    notes = answer.json()["notes"]
+    assert len(notes) == len(told)
+    assert all(note.startswith(begin) for note, begin in zip(notes, told, strict=True))
