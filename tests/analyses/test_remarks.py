@@ -42,6 +42,25 @@ def test_more_busy_than_there_are(lake_of: Make) -> None:
     assert len(said(lake, "load", by="cluster")) == 1
 
 
+def test_the_most_that_is_told_is_a_mean_and_says_so(lake_of: Make) -> None:
+    """Ten GPUs are busy for six of fifteen minutes, four else: a mean of 6.4, a peak of ten."""
+    rows = [stay(1, 0, 0, 60, num_gpus=4), stay(2, 16, 16, 22, num_gpus=6)]
+    (told,) = said(lake_of(rows, facts='{"nodes": 1, "gpus_per_node": 4}'), "load")
+    assert "in 25.0 % of this time, up to 6 of 4: these are means of 15 minutes" in told
+
+
+@pytest.mark.parametrize("id", ["load", "utilisation"])
+def test_jobs_of_before_the_period_are_told(lake_of: Make, id: str) -> None:
+    """Two were submitted on the first; the one that still runs on the second is selected for the use."""
+    rows = [stay(1, 0, 0, 60), stay(2, 0, 0, 3000), stay(3, 1500, 1500, 1600)]
+    lake = lake_of(rows, facts='{"nodes": 1, "gpus_per_node": 4}')
+    chosen = ask(lake, id, since="2018-01-02")
+    assert (chosen.num_selected, ask(lake, "states", since="2018-01-02").num_selected) == (2, 1)
+    text = "jobs submitted before 2018-01-02 that still waited or ran then count too"
+    assert remarks(chosen, ENGLISH) == [text]
+    assert said(lake, id) == [] and said(lake, "states", since="2018-01-02") == []
+
+
 def test_as_many_as_there_are(lake_of: Make) -> None:
     lake = lake_of([stay(1, 0, 0, 60, num_gpus=4)], facts='{"nodes": 1, "gpus_per_node": 4}')
     assert said(lake, "load") == said(lake, "utilisation") == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hakaru.analyses import Selection, load_all, open_session, remarks
+from hakaru.analyses import Selection, load_all, open_session, remarks, unit_remarks
 from hakaru.lake import Lake
 from hakaru.texts import language
 from tests._cli import hakaru
@@ -86,6 +86,14 @@ def test_the_load_leaves_out_only_what_is_unknown(lake_of: Make) -> None:
     with open_session(lake_of([gpu(1, 9), cpu(2, 1), cpu(3, 1, num_gpus=None)])) as session:
         result = session.run(load_all().get("load"), Selection())
         assert (result.num_used, result.uncounted) == (2, {"c": 1})
+
+
+def test_one_job_is_told_as_one(lake_of: Make) -> None:
+    with open_session(lake_of([gpu(1, 9), cpu(2, 1)])) as session:
+        (told,) = unit_remarks(
+            session.run(load_all().get("parallelism"), Selection()), language("en")
+        )
+        assert told.startswith("1 job of c without GPUs is left out: --unit cpu")
 
 
 def test_the_command_line_counts_what_one_asks_for(lake_of: Make) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from hakaru.analyses import Selection
 from hakaru.cli._output import choose_format
 from hakaru.cli._render import (
     cell,
@@ -64,6 +66,38 @@ def test_notes_count_who_is_left_out() -> None:
     assert (
         notes(result("states", TABLE, synthetic=True))[0] == "c (SYNTHETIC data): 100 of 100 jobs"
     )
+
+
+def test_only_the_synthetic_clusters_are_marked_and_a_pe_is_named() -> None:
+    table: dict[str, list[Any]] = {"cluster": ["c", "d"], "pe_hours": [1.0, 2.0], "max_pes": [1, 2]}
+    made = replace(
+        result("queues", table, {"with several GPUs on one node": 1}),
+        selection=Selection(clusters=("c", "d", "e"), by="cluster"),
+        synthetic_clusters=("d",),
+        units={"c": "gpu", "d": "cpu", "e": "gpu"},
+    )
+    assert notes(made) == [
+        "c, d (SYNTHETIC data), e: 99 of 100 jobs",
+        "  left out 1: only jobs with several GPUs on one node",
+        "  pe is a GPU in c, e and a processor in d: pe_hours, max_pes",
+    ]
+    document = json.loads(to_json(made))
+    assert document["synthetic_clusters"] == ["d"] and document["units"]["d"] == "cpu"
+    assert "  pe is a" not in "\n".join(notes(replace(made, table=made.table.select(["cluster"]))))
+    processors = replace(made, units={"c": "cpu"})
+    assert notes(processors)[1:] == [
+        "  left out 1: only jobs with several processors on one node",
+        "  pe is a processor: pe_hours, max_pes",
+    ]
+
+
+def test_a_title_names_the_unit() -> None:
+    table: dict[str, list[Any]] = {"num_pes": [2], "num_jobs": [1]}
+    made = result("gpus-single-node", table)
+    gpus, processors = (replace(made, units={"c": unit}) for unit in ("gpu", "cpu"))
+    assert next(result_lines(gpus, 80))[0] == "GPUs of single-node jobs"
+    assert next(result_lines(processors, 80))[0] == "Processors of single-node jobs"
+    assert to_markdown(processors).startswith("### Processors of single-node jobs\n")
 
 
 def test_notes_on_an_empty_answer_say_why() -> None:

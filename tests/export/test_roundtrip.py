@@ -176,9 +176,9 @@ def test_users_of_two_logs_are_never_counted_as_people(
     export(lake_of(rows), tmp_path / "out", format, *anonymise)
     files = tmp_path.glob("out/*.csv.gz" if format == "aaic" else f"out/c.{format}*")
     told = hakaru("ingest", *files, "--cluster", "c", "-w", tmp_path)
-    assert told.exit_code == 0 and "somebody in two files counts as two" in told.output
+    assert told.exit_code == 0 and "somebody in two files has two ids" in told.output
     for command in ("lake status", "show concentration", "show users-by-quarter"):
-        assert "somebody in two files counts as two" in _said(tmp_path, *command.split()), command
+        assert "somebody in two files has two ids" in _said(tmp_path, *command.split()), command
     cell = json.loads(_said(tmp_path, "compare", "--metric", "num_users", "--format", "json"))
     assert cell["metrics"][0]["computed"]["c"]["value"] is None
 

@@ -30,6 +30,6 @@ def result(
         params=params or {},
         num_selected=num_selected,
         left_out=tuple(LeftOut(rule, num) for rule, num in (left_out or {}).items()),
-        synthetic=synthetic,
+        synthetic_clusters=("c",) if synthetic else (),
         zone=zone,
     )

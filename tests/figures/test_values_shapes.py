@@ -166,7 +166,7 @@ def test_a_table_keeps_every_number_in_its_place() -> None:
     assert [each["value"] for each in figure.option["matrix"]["x"]["data"]] == [
         "User",
         "Jobs",
-        "Share failed (%)",
+        "Share failed, incl. memory and node (%)",
     ]
 
 

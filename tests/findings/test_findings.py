@@ -36,6 +36,7 @@ def test_sentences_of_numbers_worked_by_hand(lake_of: Callable[..., Lake]) -> No
         "and asks for 4.0 times its run time; the mean use is 21.2 %."
     )
     assert "at-max" in found and found["at-max"].values == {"share": 0.25}
+    assert found["at-max"].text.endswith("(the queues' limits are not known).")
     assert found["waits"].values["p90"] == pytest.approx(10 + 0.7 * 7190)
 
 

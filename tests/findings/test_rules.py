@@ -53,11 +53,22 @@ def test_requests_are_told_where_the_median_job_uses_half_or_less() -> None:
 
 
 def test_the_maximum_is_told_from_a_tenth_on() -> None:
-    def asked(share: float) -> dict[str, list[Any]]:
-        return {"median": [0.9], "mean": [0.9], "share_at_max": [share]}
+    def asked(share: float, known: float = 1.0) -> dict[str, list[Any]]:
+        row = {"median": 0.9, "mean": 0.9, "share_at_max": share, "share_with_known_limit": known}
+        return {name: [value] for name, value in row.items()}
 
     assert values("at-max", asked(0.1)) == {"share": 0.1}
     assert told("at-max", asked(0.099)) is None
+    texts = {known: told("at-max", asked(0.1, known)) for known in (0.0, 0.25, 1.0)}
+    ends = {
+        known: found.text.rpartition("request the ")[2] for known, found in texts.items() if found
+    }
+    assert ends == {
+        0.0: "longest time that anyone requests in their queue (the queues' limits are not known).",
+        0.25: "maximum time of their queue; where no limit is known, which is so for 75.0 % of these "
+        "jobs, it is the longest request seen.",
+        1.0: "maximum time of their queue.",
+    }
 
 
 def runs(mean_h: float, median_h: float) -> dict[str, list[Any]]:
@@ -151,6 +162,7 @@ def test_the_busiest_day_is_a_multiple_of_the_quietest() -> None:
 
 
 def test_six_days_are_no_week() -> None:
+    assert told("busiest-day", week(9.0, 1.0, 1.0, 1.0, 1.0, None, None)) is None
     assert told("busiest-day", {"weekday": list(range(6)), "mean": [9.0, 1, 1, 1, 1, 1]}) is None
 
 
@@ -187,7 +199,13 @@ def waits(p90: float) -> dict[str, list[Any]]:
         "p90_s": [3.0, p90],
         "p95_s": [4.0, 7000.0],
         "p99_s": [5.0, 90000.0],
+        "max_s": [6.0, 180000.0],
     }
+
+
+def changed(rows: dict[str, list[Any]], **start: float) -> dict[str, list[Any]]:
+    """The rows with other numbers from submit to start."""
+    return rows | {name: [rows[name][0], value] for name, value in start.items()}
 
 
 def test_nine_of_ten_is_the_ninetieth_percentile() -> None:
@@ -204,6 +222,22 @@ def test_one_in_ten_and_one_in_a_hundred_wait_longer() -> None:
     half, tenth, hundredth = (text.index(each) for each in ("30 s", "10.0 min", "25.0 h"))
     assert text.index("Half") < half < text.index("one in ten") < tenth
     assert tenth < text.index("one in a hundred") < hundredth
+
+
+@pytest.mark.parametrize("other", [{"num_jobs": 99}, {"p99_s": 180000.0}])
+def test_a_hundredth_that_is_one_job_is_the_longest_wait(other: dict[str, float]) -> None:
+    found = told("waits", changed(waits(600.0), **other))
+    assert found is not None and found.values == {"median": 30.0, "p90": 600.0, "max": 180000.0}
+    assert found.text.endswith("longer than 10.0 min; the longest wait is 2.1 days.")
+
+
+def test_no_wait_is_at_once() -> None:
+    half = told("waits", changed(waits(600.0), median_s=0.0))
+    assert half is not None and half.text.startswith(
+        "Half of the jobs start at once, but one in ten"
+    )
+    nine = told("waits", waits(0.0))
+    assert nine is not None and nine.text == "Jobs hardly wait: nine of ten start at once."
 
 
 def test_waits_that_are_given_up() -> None:

@@ -38,6 +38,6 @@ def test_logs_are_counted_once_each_and_plain_names_not_at_all() -> None:
 
 def test_what_is_said_beside_a_count_of_users() -> None:
     assert logs.told(0) == logs.told(1) == logs.told(1, per_file=True) == ""
-    assert "and there are 2: somebody in two files counts as two" in logs.told(2)
+    assert "and there are 2: somebody in two files has two ids" in logs.told(2)
     assert "and there are 2" in logs.told(2, per_file=True)
-    assert "(users_per_file): somebody in two files counts as two" in logs.told(0, per_file=True)
+    assert "(users_per_file): somebody in two files has two ids" in logs.told(0, per_file=True)

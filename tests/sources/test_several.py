@@ -53,7 +53,7 @@ def test_one_synthetic_file_makes_the_ingest_synthetic(tmp_path: Path) -> None:
 def test_users_of_one_file_that_joins_several_are_not_people(lake: Lake, tmp_path: Path) -> None:
     note = f"; Note: hakaru.facts {json.dumps({'users_per_file': True})}"
     logs = [swf(tmp_path / "1.swf", note), swf(tmp_path / "2.swf")]
-    assert "somebody in two files counts as two" in ingest(lake, logs, "c").users_note
+    assert "somebody in two files has two ids" in ingest(lake, logs, "c").users_note
 
 
 def test_a_header_of_any_file_is_checked(lake: Lake, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_warning_names_the_log_and_not_its_copy(lake: Lake, tmp_path: Path) ->
     path.write_bytes(bz2.compress(JOB.encode() + b"\n"))
     summary = ingest(lake, [path], "c")
     assert summary.upsert == Upsert(num_new=1)
-    assert summary.warnings[0].startswith(f"{path}: the header has no UnixStartTime")
+    assert summary.warnings[0].startswith(f"{path}: the log does not say when it began")
 
 
 def test_a_long_reject_is_kept_by_its_beginning(lake: Lake, tmp_path: Path) -> None:

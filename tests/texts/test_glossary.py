@@ -156,7 +156,7 @@ def test_english_says_the_percentile_and_the_unit_of_its_keys() -> None:
 # what stands right before (or after) a value, where two of a sentence could change places
 BESIDE = {
     "en": {
-        "finding waits": ("within {median}", "ten waits for longer than {p90}", "longer than {p99}"),
+        "finding waits": ("start {median}", "ten waits for longer than {p90}", "longer than {p99}"),
         "finding run-time": ("at most {median}", "mean is {mean}", "{share_long} run for a day"),
         "finding over-request": ("uses {median} of", "for {times} times", "mean use is {mean}"),
         "finding weak-scaling": ("Spearman {mean}", "between {low} and {high}"),
@@ -177,7 +177,7 @@ BESIDE = {
         "figure cut_bins": ("means of {step} bins", "{total} bins in all"),
     },
     "ja": {
-        "finding waits": ("半数は {median} 以内", "10 件に 1 件は {p90} より", "100 件に 1 件は {p99} より"),
+        "finding waits": ("半数は {median}始まり", "10 件に 1 件は {p90} より", "100 件に 1 件は {p99} より"),
         "finding run-time": ("半数は {median} 以内", "平均は {mean}", "実行するジョブは {share_long}"),
         "finding over-request": ("要求時間の {median}", "実行時間の {times} 倍", "平均は {mean}"),
         "finding weak-scaling": ("スピアマン {mean}", "{low} から {high}"),
@@ -198,7 +198,7 @@ BESIDE = {
         "figure cut_bins": ("{step} 区間ごと", "全 {total} 区間"),
     },
     "ko": {
-        "finding waits": ("절반은 {median} 안에", "열에 하나는 {p90}보다", "백에 하나는 {p99}보다"),
+        "finding waits": ("절반은 {median} 시작", "열에 하나는 {p90}보다", "백에 하나는 {p99}보다"),
         "finding run-time": ("절반은 {median} 안에", "평균은 {mean}", "실행되는 작업은 {share_long}"),
         "finding over-request": ("요청 시간의 {median}", "실행 시간의 {times}배", "평균은 {mean}"),
         "finding weak-scaling": ("스피어만 {mean}", "{low}에서 {high}"),
@@ -219,6 +219,42 @@ BESIDE = {
         "figure cut_bins": ("{step}개 구간마다", "전체 {total}개 구간"),
     },
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_what_counts_as_failed_is_said_wherever_it_is_more_than_the_state(code: str) -> None:
+    both = {"en": ("memory", "node"), "ja": ("メモリ", "ノード"), "ko": ("메모리", "노드")}[code]
+    words = language(code)
+    labels = [
+        words.told("metric", metric.id, metric.label)
+        for metric in load_metrics().values()
+        if metric.row.get("state") == "FAILED"
+    ]
+    assert len(labels) == 3
+    labels += [words.texts["finding"]["failed"], words.texts["column"]["share_failed"]]
+    labels += [words.texts["axis"]["share_failed"]]
+    assert [each for each in labels if not all(word in each for word in both)] == []
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_titles_and_rules_speak_of_processors_where_those_are_counted(code: str) -> None:
+    words = language(code, "cpu")
+    for analysis in load_all():
+        texts = [
+            words.told("title", analysis.id, analysis.title),
+            words.told("question", analysis.id, analysis.answers),
+            *(words.rule(rule.text) for rule in analysis.rules),
+        ]
+        assert [text for text in texts if "GPU" in text] == []
+    of_size = words.rule("with a known number of GPUs (or processors), at least one")
+    assert (
+        of_size
+        == {
+            "en": "with a known number of processors, at least one",
+            "ja": "プロセッサの数が分かり、1 以上のジョブ",
+            "ko": "프로세서 수를 알며 1 이상인 작업",
+        }[code]
+    )
 
 
 @pytest.mark.parametrize("code", LANGUAGES)

@@ -21,6 +21,7 @@ Rows = list[dict[str, Any]]
 def remarks(result: Result, words: Language) -> list[str]:
     """Sentences on jobs that the unit leaves out, on the log, and on the machine's size beside its use."""
     left = [
+        *_submitted_before(result, words),
         *unit_remarks(result, words),
         *caveat_remarks(result, words),
         *over_remarks(result, words),
@@ -30,6 +31,14 @@ def remarks(result: Result, words: Language) -> list[str]:
     return left + [
         line for name, rows in _of_clusters(result) for line in _of_one(result, name, rows, words)
     ]
+
+
+def _submitted_before(result: Result, words: Language) -> list[str]:
+    """That a table of the machine's use selects more jobs than the others do of the same period."""
+    since = result.selection.since
+    if since is None or result.analysis.period != "present":
+        return []
+    return [words.say("remark", "submitted_before", since=since)]
 
 
 def missing_remarks(missing: Mapping[str, float], words: Language) -> list[str]:
@@ -52,7 +61,7 @@ def _other_unit(name: str, num_jobs: int, words: Language) -> str:
     other = other_unit(words.unit)
     return words.say(
         "remark",
-        "other_unit",
+        "other_unit" if num_jobs != 1 else "other_unit_one",
         num_jobs=words.number(num_jobs),
         cluster=name,
         other=other,

@@ -39,7 +39,7 @@ class Result:
     params: Mapping[str, Any]
     num_selected: int
     left_out: tuple[LeftOut, ...]
-    synthetic: bool
+    synthetic_clusters: tuple[str, ...] = ()
     missing: Mapping[str, float] = field(default_factory=dict)  # shares of rows not read, a cluster
     zone: str = "UTC"  # the clusters' own, where they share one
     units: Mapping[str, Unit] = field(default_factory=dict)
@@ -47,6 +47,11 @@ class Result:
     over: Mapping[str, Over] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
     caveats: Caveats = field(default_factory=Caveats)
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether any of the jobs are."""
+        return bool(self.synthetic_clusters)
 
     @property
     def num_used(self) -> int:

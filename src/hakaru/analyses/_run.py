@@ -81,7 +81,7 @@ class Session:
             params=params,
             num_selected=sum(counts.values()),
             left_out=tuple(LeftOut(rule.text, counts.get(i, 0)) for i, rule in enumerate(rules)),
-            synthetic=any(name in self.synthetic for name in selection.clusters),
+            synthetic_clusters=tuple(n for n in selection.clusters if n in self.synthetic),
             zone=self._zone(selection.clusters),
             missing={n: self.missing[n] for n in selection.clusters if n in self.missing},
             units={name: self.unit(name) for name in selection.clusters},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-    from hakaru.analyses import Result
+    from hakaru.analyses import Result, Unit
 
 FORMATS = ("table", "csv", "json", "parquet", "md")
+PES = re.compile(r"(^|_)pes?(_|$)")
 
 
 def write_result(
@@ -57,25 +59,48 @@ def notes(result: Result) -> list[str]:
     from hakaru.analyses import missing_remarks
     from hakaru.texts import language
 
-    names = ", ".join(result.selection.clusters)
-    synthetic = " (SYNTHETIC data)" if result.synthetic else ""
-    lines = [f"{names}{synthetic}: {result.num_used:,} of {result.num_selected:,} jobs"]
+    names = ", ".join(
+        f"{name} (SYNTHETIC data)" if name in result.synthetic_clusters else name
+        for name in result.selection.clusters
+    )
+    lines = [f"{names}: {result.num_used:,} of {result.num_selected:,} jobs"]
     if result.num_used == 0:
         lines = [f"no job passes: {lines[0]}"]
         if result.num_selected == 0:
-            lines = [f"no job of {names}{synthetic} is selected"]
+            lines = [f"no job of {names} is selected"]
     elif result.table.num_rows == 0:
         lines.append("  the table is empty: these jobs lack the data it needs")
-    lines += [f"  {line}" for line in missing_remarks(result.missing, language("en"))]
+    words = language("en", unit_of(result))
+    lines += [f"  {line}" for line in missing_remarks(result.missing, words)]
     for entry in result.left_out:
         if entry.num_jobs:
-            lines.append(f"  left out {entry.num_jobs:,}: only jobs {entry.rule}")
-    return lines
+            lines.append(f"  left out {entry.num_jobs:,}: only jobs {words.rule(entry.rule)}")
+    return [*lines, *_units(result)]
+
+
+def unit_of(result: Result) -> Unit:
+    """What the sizes count; GPUs where clusters differ."""
+    return "cpu" if set(result.units.values()) == {"cpu"} else "gpu"
+
+
+def _units(result: Result) -> list[str]:
+    """What a PE is in the names of columns, by cluster where that differs."""
+    from hakaru.texts import language
+
+    columns = [name for name in result.table.column_names if PES.search(name)]
+    if not columns or not result.table.num_rows:
+        return []
+    clusters: dict[str, list[str]] = {}
+    for name, unit in result.units.items():
+        clusters.setdefault(language("en").texts["unit"][f"{unit}_one"], []).append(name)
+    several = len(clusters) > 1
+    told = [f"a {w}{' in ' + ', '.join(n) if several else ''}" for w, n in clusters.items()]
+    return [f"  pe is {' and '.join(told)}: {', '.join(columns)}"] if told else []
 
 
 def result_lines(result: Result, width: int, more: Sequence[str] = ()) -> Iterator[Line]:
     """Title, table and notes; without a row, the notes alone say why."""
-    yield result.analysis.title, "bold"
+    yield _title(result), "bold"
     yield "", ""
     if result.table.num_rows:
         yield from table_lines(as_columns(result.table), _num_keys(result.table), width)
@@ -84,6 +109,13 @@ def result_lines(result: Result, width: int, more: Sequence[str] = ()) -> Iterat
         indent = " " * (len(note) - len(note.lstrip()))
         for text in wrapped(note, width, indent + "  "):
             yield text, "dim"
+
+
+def _title(result: Result) -> str:
+    from hakaru.texts import language
+
+    analysis = result.analysis
+    return language("en", unit_of(result)).told("title", analysis.id, analysis.title)
 
 
 def _num_keys(table: pa.Table) -> int:
@@ -146,10 +178,12 @@ def to_csv(result: Result) -> str:
 def to_json(result: Result) -> str:
     document = {
         "analysis": result.analysis.id,
-        "title": result.analysis.title,
+        "title": _title(result),
         "reproduces": result.analysis.reproduces,
         "clusters": list(result.selection.clusters),
         "synthetic": result.synthetic,
+        "synthetic_clusters": list(result.synthetic_clusters),
+        "units": dict(result.units),
         "params": dict(result.params),
         "num_selected": result.num_selected,
         "num_used": result.num_used,
@@ -177,7 +211,7 @@ def to_markdown(
         left_off = result.table.num_rows - len(rows)
         body += f"\n{left_off:,} more rows: `hakaru show {result.analysis.id}{where}`\n"
     ends = "".join(f"\n{line}  " for line in (*notes(result), *more))
-    return f"### {result.analysis.title}\n\n{body}{ends}\n"
+    return f"### {_title(result)}\n\n{body}{ends}\n"
 
 
 def markdown_table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:

@@ -19,7 +19,7 @@ from hakaru.cli._options import (
     parse_params,
 )
 from hakaru.cli._output import choose_format, writing
-from hakaru.cli._render import FORMATS, write_result
+from hakaru.cli._render import FORMATS, unit_of, write_result
 from hakaru.cli._selection import (
     check_clusters,
     complete_params,
@@ -30,7 +30,7 @@ from hakaru.cli._selection import (
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
-    from hakaru.analyses import Analysis, Param, Result, Session, Unit
+    from hakaru.analyses import Analysis, Param, Result, Session
 
 EPILOG = """\b
 Examples:
@@ -153,17 +153,13 @@ def _remarks(result: Result) -> list[str]:
     from hakaru.analyses import remarks
     from hakaru.texts import language
 
-    return [f"  {line}" for line in remarks(result, language("en", _unit(result)))]
-
-
-def _unit(result: Result) -> Unit:
-    return "cpu" if set(result.units.values()) == {"cpu"} else "gpu"
+    return [f"  {line}" for line in remarks(result, language("en", unit_of(result)))]
 
 
 def _draw(result: Result, path: Path, more: Sequence[str], lang: str) -> None:
     from hakaru.figures import draw, save
 
-    drawn = draw(result, unit=_unit(result), lang=lang)
+    drawn = draw(result, unit=unit_of(result), lang=lang)
     drawn = replace(drawn, notes=(*drawn.notes, *(line.strip() for line in more)))
     with writing(path):
         save(drawn, path)

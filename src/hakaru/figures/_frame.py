@@ -116,6 +116,8 @@ def notes_of(frame: Frame) -> list[str]:
     """How many jobs the figure rests on, who was left out and why, and which groups are not drawn."""
     result = frame.result
     lines = [frame.say("synthetic")] if result.synthetic else []
+    if lines and len(result.selection.clusters) > 1:
+        lines = [f"{', '.join(result.synthetic_clusters)}: {lines[0]}"]
     lines += missing_remarks(result.missing, frame.words)
     lines.append(
         frame.say(

@@ -12,7 +12,7 @@ Rows = Sequence[Mapping[str, Any]]
 Values = dict[str, float]
 Rule = Callable[[Rows], "Told | None"]
 
-SHARES = ("share", "share_hours", "share_long", "share_top1")
+SHARES = ("share", "share_hours", "share_long", "share_top1", "share_unknown")
 
 
 @dataclass(frozen=True)
@@ -87,5 +87,10 @@ def _written(format: str, value: float, language: Language) -> str:
         return language.weekday(int(value))
     if format == "correlation":
         return language.number(value, 3)
-    writers = {"share": language.share, "times": language.times, "duration": language.duration}
+    writers = {
+        "share": language.share,
+        "times": language.times,
+        "duration": language.duration,
+        "within": language.within,
+    }
     return writers.get(format, language.number)(value)

@@ -45,8 +45,15 @@ def over_request(rows: Rows) -> Told | None:
 
 @finding("at-max", "request-accuracy")
 def at_max(rows: Rows) -> Told | None:
-    share = _first(rows).get("share_at_max")
-    return told("at-max", {"share": share}) if share is not None and share >= MANY else None
+    """Where no limit is known, the longest request that the queue has seen stands in for it."""
+    row = _first(rows)
+    share = row.get("share_at_max")
+    if share is None or share < MANY:
+        return None
+    known = row["share_with_known_limit"]
+    if 0 < known < 1:
+        return told("at-max-partly", {"share": share, "share_unknown": 1 - known})
+    return told("at-max" if known else "at-max-seen", {"share": share})
 
 
 @finding("run-time", "walltime")
@@ -88,7 +95,7 @@ def busiest_hour(rows: Rows) -> Told | None:
 @finding("busiest-day", "arrivals-by-weekday")
 def busiest_day(rows: Rows) -> Told | None:
     peak, quiet = _ends(rows)
-    if len(rows) < 7 or peak is None or not quiet["mean"]:
+    if len(rows) < 7 or peak is None or not all(row["mean"] for row in rows):
         return None
     times = peak["mean"] / quiet["mean"]
     values = {"weekday": peak["weekday"], "quiet_weekday": quiet["weekday"], "times": times}
@@ -111,9 +118,12 @@ def waits(rows: Rows) -> Told | None:
     if row.get("p90_s") is None:
         return None
     if row["p90_s"] < SOON_S:
-        return told("at-once", {"p90": row["p90_s"]}, p90="duration")
-    values = {"median": row["median_s"], "p90": row["p90_s"], "p99": row["p99_s"]}
-    return told("waits", values, **dict.fromkeys(values, "duration"))
+        return told("at-once", {"p90": row["p90_s"]}, p90="within")
+    values = {"median": row["median_s"], "p90": row["p90_s"]}
+    formats = {"median": "within", "p90": "duration", "p99": "duration", "max": "duration"}
+    if row["num_jobs"] < 100 or row["p99_s"] == row["max_s"]:  # a hundredth is no job of its own
+        return told("waits-longest", values | {"max": row["max_s"]}, **formats)
+    return told("waits", values | {"p99": row["p99_s"]}, **formats)
 
 
 @finding("abandoned", "abandoned-waits")

@@ -24,11 +24,11 @@ def told(num_logs: int, per_file: bool = False) -> str:
     if num_logs > 1:
         return (
             f"user ids hold within one log file only, and there are {num_logs}: "
-            "somebody in two files counts as two"
+            "somebody in two files has two ids"
         )
     if per_file and num_logs == 0:
         return (
             "user ids held within one of several log files only (users_per_file): "
-            "somebody in two files counts as two"
+            "somebody in two files has two ids"
         )
     return ""

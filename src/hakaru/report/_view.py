@@ -55,13 +55,16 @@ def _subtitle(story: Story) -> str:
     log, words = story.log, story.words
     if log.since is None or log.until is None:
         return words.say("report", "used_none", num_selected="0")
-    return words.say(
+    told = words.say(
         "report",
         "subtitle",
         since=f"{log.since:%Y-%m-%d}",
         until=f"{log.until:%Y-%m-%d}",
         num_jobs=words.number(log.num_jobs),
     )
+    if story.session.settings.cluster(story.cluster).relative_dates:
+        return words.say("report", "subtitle_relative", subtitle=told)
+    return told
 
 
 def _machine(story: Story) -> list[tuple[str, str]]:
@@ -71,14 +74,13 @@ def _machine(story: Story) -> list[tuple[str, str]]:
     per_node = site.per_node(words.unit)
     unknown = words.say("report", "unknown")
     period = f"{log.since:%Y-%m-%d %H:%M} – {log.until:%Y-%m-%d %H:%M}" if log.since else unknown
-    people = words.say("report", "not_counted")
     pairs = {
         "cluster": story.cluster,
         "period": period,
         "zone": site.zone if site.has_zone else f"{site.zone} ({unknown})",
         "jobs": words.number(log.num_jobs),
-        "users": people if log.num_users is None else words.number(log.num_users),
-        "accounts": people if log.num_accounts is None else words.number(log.num_accounts),
+        "users": _count_of(words, "users", log.num_users),
+        "accounts": _count_of(words, "accounts", log.num_accounts),
         "pe_hours": unknown if log.pe_hours is None else words.number(log.pe_hours),
         "nodes": _nodes(story) or unknown,
         "pes_per_node": unknown if per_node is None else words.number(per_node),
@@ -89,6 +91,10 @@ def _machine(story: Story) -> list[tuple[str, str]]:
         *((_capital(words.say("report", key)), text) for key, text in pairs.items()),
         *([(words.say("report", "filters"), filters)] if filters else []),
     ]
+
+
+def _count_of(words: Language, what: str, count: int | None) -> str:
+    return words.say("report", f"{what}_not_counted") if count is None else words.number(count)
 
 
 def _capital(term: str) -> str:

@@ -21,6 +21,8 @@ VOCABULARIES = (
 )  # fmt: skip
 RAN = re.compile(r"that ran for at least ([0-9.e+]+) s")
 ARE = "that are "
+BY_UNIT = ("title", "question", "rule")  # texts that speak of the unit as GPUs
+OR_PROCESSORS = re.compile(r"(GPUs?) ?\([^)]*\)")
 STEPS = ((172800.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0))
 
 
@@ -37,7 +39,8 @@ class Language:
     def told(self, section: str, key: str, otherwise: str) -> str:
         """A translation of what a registry says in English, which stands where there is none."""
         text = self.texts.get(section, {}).get(key)
-        return otherwise if text is None else text.format(**self._units())
+        said = otherwise if text is None else text.format(**self._units())
+        return self._in_processors(said) if section in BY_UNIT else said
 
     def column(self, name: str) -> str:
         return self.told("column", name, name)
@@ -45,7 +48,7 @@ class Language:
     def rule(self, rule: str) -> str:
         """A rule of an analysis; the two that carry a value have a pattern."""
         if self.code == "en":
-            return rule
+            return self._in_processors(rule)
         if found := RAN.fullmatch(rule):
             return self.texts["rule"]["that ran for at least"].format(seconds=found[1])
         if rule.startswith(ARE):
@@ -69,6 +72,15 @@ class Language:
         words = self.texts["unit"]
         return {"one": words[f"{self.unit}_one"], "many": words[f"{self.unit}_many"]}
 
+    def _in_processors(self, text: str) -> str:
+        """What the registry says of GPUs, for processors where the size of a job counts those."""
+        if self.unit == "gpu":
+            return text
+        words = self._units()
+        said = OR_PROCESSORS.sub(r"\1", text)
+        said = said.replace("GPUs", words["many"]).replace("GPU", words["one"])
+        return said[:1].upper() + said[1:] if text[:1].isupper() else said
+
     def number(self, value: float, digits: int = 0) -> str:
         return f"{value:,.{digits}f}".replace("-", "−")
 
@@ -87,6 +99,12 @@ class Language:
                 return self.texts["language"][name].format(self.number(seconds / size, 1))
         whole = seconds == int(seconds)
         return self.texts["language"]["s"].format(self.number(seconds, 0 if whole else 1))
+
+    def within(self, seconds: float) -> str:
+        """Within a time, or at once where that is none."""
+        if not seconds:
+            return self.texts["language"]["at_once"]
+        return self.texts["language"]["within"].format(self.duration(seconds))
 
     def hour(self, hour: int) -> str:
         return f"{hour % 24:02d}:00"
