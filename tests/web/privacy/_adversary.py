@@ -19,31 +19,44 @@ from typing import Any
 import numpy as np
 
 from hakaru.analyses import Branch, Selection, load_all
+from hakaru.analyses._select import FATE
 from hakaru.web.filters import AnalysisQuery, Filters
 from hakaru.web.privacy import RULES, look, look_at
 from hakaru.web.problems import Refused
 from hakaru.web.service import Asker
 
-FEWEST = 5
+FEWEST = 5  # others: the one who asks knows their own jobs
 UNKNOWN = "(unknown)"
-KINDS = """
+FATES = ("started", "abandoned", "pending", "unknown")
+HAS = {
+    "jobs": "true",
+    "waits": "wait_s IS NOT NULL",
+    "runs": "run_s IS NOT NULL",
+    "requests": "run_s IS NOT NULL AND requested_s IS NOT NULL",
+}  # what an answer adds up: counts and hours, or a measure of the jobs that have it
+KINDS = f"""
     SELECT year(submitted_local) * 12 + month(submitted_local) - 1 AS month, queue, state, num_pes,
-           application, jobs.user AS holder, count(*) AS num_jobs, sum(pe_hours) AS hours
+           application, parallelism, coalesce(run_s >= 60, false) AS ran_minute, {FATE} AS fate,
+           jobs.user AS holder, {", ".join(f"coalesce({sql}, false) AS {n}" for n, sql in HAS.items())},
+           count(*) AS num_jobs, sum(pe_hours) AS hours
     FROM jobs GROUP BY ALL
 """
-Kind = tuple[Any, ...]  # month, queue, state, num_pes, application, user
+COLUMNS = (
+    "month", "queue", "state", "num_pes", "application", "parallelism", "ran_minute", "fate", "holder", *HAS
+)  # fmt: skip
+Kind = tuple[Any, ...]  # the values of these
 
 
 @dataclass
 class Adversary:
-    """Asks, and keeps the sets of jobs that were counted, as bits over the kinds of jobs."""
+    """Asks, and keeps the sets of jobs that were added up, as bits over the kinds of jobs."""
 
     asker: Asker
     cluster: str
     by_file: bool = False
     num_asked: int = 0
     num_answered: int = 0
-    answers: dict[int, str] = field(default_factory=dict)
+    answers: dict[str, dict[int, str]] = field(default_factory=lambda: {name: {} for name in HAS})
     _kinds: dict[Kind, tuple[int, int, float]] = field(default_factory=dict)
     _values: dict[Kind, dict[str, Any]] = field(default_factory=dict)
 
@@ -53,7 +66,8 @@ class Adversary:
             self._kinds[_kind(row)] = (i, row["num_jobs"], row["hours"] or 0.0)
         self._values = {kind: _values(kind) for kind in self._kinds}
         (known,) = [each for each in self.asker.clusters().clusters if each.name == self.cluster]
-        self._keep(self._kinds, known.num_jobs, None, "clusters")
+        self._check(self._kinds, known.num_jobs, None, "clusters")
+        self.keep(self._kinds, "clusters")
 
     def ask(self, id: str, **query: Any) -> None:
         """One question; refused or answered, and if it is answered, every row is checked and kept."""
@@ -66,16 +80,23 @@ class Adversary:
         result = guarded.result
         covered = self._covered(result.selection)
         assert set(covered) == set(self._inside(result.selection)), query
+        what = f"{id} {query}"
+        space = RULES[id].measure or "jobs"
         if guarded.counts:
-            self._keep(covered, result.num_used, None, f"{id} {query}")
-        names = [name for name in result.table.column_names if name in KEYS]
-        by_key = _by_key(covered, names)
+            self._check(covered, result.num_used, None, what)
+        self.keep(covered, what, space)
+        keys = [] if id == "utilisation" else [n for n in result.table.column_names if n in KEYS]
+        by_key = _by_key(covered, keys)
         for row in result.rows:
-            key = tuple(UNKNOWN if row[name] is None else row[name] for name in names)
-            self._keep(by_key[key], row["num_jobs"], row["pe_hours"], f"{id} {query} {key}")
+            key = tuple(UNKNOWN if row[name] is None else row[name] for name in keys)
+            if guarded.counts or "num_jobs" in row:
+                self._check(
+                    by_key.get(key, []), row.get("num_jobs"), row.get("pe_hours"), f"{what} {key}"
+                )
+            self.keep(by_key.get(key, []), f"{what} {key}", space)
 
     def ask_which(self, id: str, **query: Any) -> None:
-        """The same without the numbers: which jobs the answer would count, far quicker."""
+        """The same without the numbers: which jobs the answer would add up, far quicker."""
         self.num_asked += 1
         asked = AnalysisQuery(cluster=(self.cluster,), **query)
         try:
@@ -86,11 +107,9 @@ class Adversary:
             return
         self.num_answered += 1
         covered = self._inside(view.selection)
-        sets = {(): covered, **_by_key(covered, [name for name in KEYS if name in RULES[id].cells])}
-        for key, kinds in sets.items():
-            self._keep(
-                kinds, sum(self._kinds[kind][1] for kind in kinds), None, f"{id} {query} {key}"
-            )
+        keys = [name for name in KEYS if name in (RULES[id].cells or ())]
+        for key, kinds in {(): covered, **_by_key(covered, keys)}.items():
+            self.keep(kinds, f"{id} {query} {key}", RULES[id].measure or "jobs")
 
     def overview(self, **query: Any) -> None:
         """The front page's numbers of a cluster."""
@@ -103,25 +122,37 @@ class Adversary:
         self.num_answered += 1
         view = look(self.asker.readers, self.asker.viewer, filters, filters.selection())
         covered = self._covered(view.selection)
-        self._keep(covered, found.measures.num_jobs, found.measures.pe_hours, f"overview {query}")
+        what = f"overview {query}"
+        self._check(covered, found.measures.num_jobs, found.measures.pe_hours, what)
+        self.keep(covered, what)
+
+    def keep(self, kinds: Iterable[Kind], what: str, space: str = "jobs") -> None:
+        """An answer that adds up these jobs, as far as they are others' and have the measure."""
+        place = COLUMNS.index(space)
+        bits = np.zeros(len(self._kinds), dtype=bool)
+        bits[[self._kinds[k][0] for k in kinds if k[place] and _holder(k) != self._own]] = True
+        packed = np.packbits(bits, bitorder="little").tobytes()
+        self.answers[space].setdefault(int.from_bytes(packed, "little"), what)
 
     def exposed(self) -> list[str]:
         """Combinations of up to four answers that are of fewer than five people, though not of none."""
-        atoms = self._atoms()
-        people = {atom: self._people(bits) for atom, bits in atoms.items()}
-        big = [bits for atom, bits in atoms.items() if people[atom] >= FEWEST]
+        return [each for space in HAS for each in self._exposed(self.answers[space])]
+
+    def _exposed(self, answers: dict[int, str]) -> list[str]:
+        atoms = _atoms(answers)
+        big = [bits for bits in atoms if self._people(bits) >= FEWEST]
         if len(big) == len(atoms):
             return []  # every sum of answers is one of whole atoms
-        return list(self._searched(list(atoms.values()), big))
+        return list(self._searched(answers, atoms, big))
 
-    def _searched(self, atoms: list[int], big: list[int]) -> Iterator[str]:
+    def _searched(self, answers: dict[int, str], atoms: list[int], big: list[int]) -> Iterator[str]:
         """Pairs of answers, added or taken away, that are alike on the big atoms and not elsewhere."""
         lots = random.Random(1)
         weights = {atom: lots.getrandbits(60) for atom in atoms}
-        size = {bits: sum(w for a, w in weights.items() if a & bits) for bits in self.answers}
-        on_big = {bits: sum(weights[a] for a in big if a & bits) for bits in self.answers}
+        size = {bits: sum(w for a, w in weights.items() if a & bits) for bits in answers}
+        on_big = {bits: sum(weights[a] for a in big if a & bits) for bits in answers}
         pairs: dict[int, dict[int, tuple[int, int, int]]] = {}
-        listed = [0, *self.answers]
+        listed = [0, *answers]
         size[0] = on_big[0] = 0
         for left, right in combinations(listed, 2):
             for sign in (1, -1):
@@ -131,7 +162,7 @@ class Adversary:
             for one, other in combinations(alike.values(), 2):
                 support = self._support(atoms, one, other)
                 if 0 < self._people_or_jobs(support) < FEWEST:
-                    yield self._told(one, other)
+                    yield _described(answers, one, other)
 
     def _support(self, atoms: list[int], *pairs: tuple[int, int, int]) -> int:
         """Where the first pair less the second is not zero."""
@@ -141,11 +172,6 @@ class Adversary:
             value = bool(atom & a) + s * bool(atom & b) - bool(atom & c) - t * bool(atom & d)
             support |= atom if value else 0
         return support
-
-    def _told(self, *pairs: tuple[int, int, int]) -> str:
-        (a, s, b), (c, t, d) = pairs
-        names = [self.answers.get(each, "0") for each in (a, b, c, d)]
-        return f"({names[0]}) {s:+d} ({names[1]}) - [({names[2]}) {t:+d} ({names[3]})]"
 
     def _covered(self, selection: Selection) -> list[Kind]:
         """The kinds of jobs of a selection, each whole."""
@@ -164,33 +190,21 @@ class Adversary:
         ]
         return _passing(kinds, values, Branch((), selection.branches))
 
-    def _keep(
-        self, kinds: Iterable[Kind], num_jobs: int | None, hours: float | None, told: str
+    def _check(
+        self, kinds: Iterable[Kind], num_jobs: int | None, hours: float | None, what: str
     ) -> None:
         """The set is what was counted: its numbers are those of the answer."""
         held = [self._kinds[kind] for kind in kinds]
-        assert num_jobs is None or num_jobs == sum(num for _, num, _ in held), told
+        assert num_jobs is None or num_jobs == sum(num for _, num, _ in held), what
         expected = sum(hours for _, _, hours in held)
-        assert hours is None or abs(hours - expected) <= 1e-6 * max(1.0, expected), told
-        if num_jobs is not None or hours is not None:
-            bits = np.zeros(len(self._kinds), dtype=bool)
-            bits[[i for i, _, _ in held]] = True
-            packed = np.packbits(bits, bitorder="little").tobytes()
-            self.answers.setdefault(int.from_bytes(packed, "little"), told)
+        assert hours is None or abs(hours - expected) <= 1e-6 * max(1.0, expected), what
 
-    def _atoms(self) -> dict[int, int]:
-        """The jobs that no answer tells apart, by number."""
-        atoms = [(1 << len(self._kinds)) - 1]
-        for bits in self.answers:
-            atoms = [part for atom in atoms for part in (atom & bits, atom & ~bits) if part]
-        # what no answer covers stands in no sum
-        covered = 0
-        for bits in self.answers:
-            covered |= bits
-        return {i: atom for i, atom in enumerate(atoms) if atom & covered}
+    @property
+    def _own(self) -> str:
+        return self.asker.viewer.user or ""
 
     def _people(self, bits: int) -> int:
-        users = {kind[-1] for kind, (i, _, _) in self._kinds.items() if bits >> i & 1} - {None}
+        users = {_holder(k) for k, (i, _, _) in self._kinds.items() if bits >> i & 1} - {None}
         logs = Counter(user.split("/")[0] if self.by_file else "" for user in users)
         return max(logs.values(), default=0)
 
@@ -204,6 +218,8 @@ KEYS: dict[str, Callable[[Kind], str]] = {
     "state": lambda kind: kind[2] or UNKNOWN,
     "application": lambda kind: kind[4] or UNKNOWN,
     "quarter": lambda kind: f"{kind[0] // 12}Q{kind[0] % 12 // 3 + 1}",
+    "parallelism": lambda kind: kind[5] or UNKNOWN,
+    "fate": lambda kind: FATES[kind[7] - 1],
 }
 
 
@@ -214,12 +230,29 @@ def _by_key(kinds: Iterable[Kind], names: list[str]) -> dict[Kind, list[Kind]]:
     return found
 
 
+def _atoms(answers: dict[int, str]) -> list[int]:
+    """The jobs that no answer tells apart; what no answer covers stands in no sum."""
+    covered = 0
+    for bits in answers:
+        covered |= bits
+    atoms = [covered] if covered else []
+    for bits in answers:
+        atoms = [part for atom in atoms for part in (atom & bits, atom & ~bits) if part]
+    return atoms
+
+
+def _described(answers: dict[int, str], *pairs: tuple[int, int, int]) -> str:
+    (a, s, b), (c, t, d) = pairs
+    names = [answers.get(each, "0") for each in (a, b, c, d)]
+    return f"({names[0]}) {s:+d} ({names[1]}) - [({names[2]}) {t:+d} ({names[3]})]"
+
+
 def _values(kind: Kind) -> dict[str, Any]:
     """What the partition's columns are for a kind of jobs."""
-    month, queue, state, size, application, _ = kind
+    its = dict(zip(COLUMNS, kind, strict=True))
+    size = its["num_pes"]
     size_class = None if size is None else (size - 1).bit_length() if size else -1
-    named = {"month": month, "queue": queue, "state": state, "application": application}
-    return named | {"size_class": size_class}
+    return its | {"size_class": size_class, "ran_minute": int(its["ran_minute"])}
 
 
 def _passing(kinds: list[Kind], values: dict[Kind, dict[str, Any]], branch: Branch) -> list[Kind]:
@@ -234,4 +267,8 @@ def _month(day: str | None) -> int | None:
 
 
 def _kind(row: dict[str, Any]) -> Kind:
-    return tuple(row[n] for n in ("month", "queue", "state", "num_pes", "application", "holder"))
+    return tuple(row[name] for name in COLUMNS)
+
+
+def _holder(kind: Kind) -> str | None:
+    return kind[COLUMNS.index("holder")]  # type: ignore[no-any-return]

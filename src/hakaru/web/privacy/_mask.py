@@ -82,7 +82,8 @@ def _counts(view: View, result: Result, rule: Rule) -> Guarded:
     gone = [name for name in gone if name in result.table.column_names]
     withheld = _withheld(view, 0, gone) if gone or view.is_partial else None
     shown = replace(result, table=nulled(result.table, gone))
-    return Guarded(shown, withheld, by_jobs, not view.is_partial)
+    counts = by_jobs and "num_jobs" not in gone
+    return Guarded(shown, withheld, counts, not view.is_partial)
 
 
 def _statistics(view: View, result: Result, rule: Rule) -> Guarded:
