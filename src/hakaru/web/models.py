@@ -35,7 +35,7 @@ class Cluster(BaseModel):
     num_users: int | None
     first_submit: datetime | None
     last_submit: datetime | None
-    queues: list[str] = Field(description="For a user, those that five people or more have used.")
+    queues: list[str] = Field(description="For a user, those that can be asked for.")
     applications: list[str]
 
 
@@ -81,7 +81,7 @@ class LeftOut(BaseModel):
 class Withheld(BaseModel):
     """What the role user does not see of the answer, and why."""
 
-    num_rows: int = Field(description="Rows that stand for fewer than five people.")
+    num_rows: int = Field(description="Rows that a user does not see.")
     columns: list[str] = Field(
         description="Columns that show one job, such as the longest, or that count too finely."
     )
@@ -146,7 +146,7 @@ class Measures(BaseModel):
     share_completed: float | None = Field(default=None, description="Of the jobs that ended.")
     num_by_state: int | None = Field(
         default=None,
-        description="For a user: the jobs that share_completed is of, in groups of five or more people.",
+        description="For a user: the jobs that share_completed is of, in groups of six or more people.",
     )
     busy_pes: float | None = Field(
         default=None, description="PEs (GPUs or processors) in use, mean over the period."
@@ -251,7 +251,7 @@ class Job(BaseModel):
     meanings: dict[str, str]
     attempts: list[datetime] = Field(description="When each attempt with this id was submitted.")
     among_user: Place | None
-    among_cluster: Place | None = Field(description="Null where fewer than five people ran jobs.")
+    among_cluster: Place | None = Field(description="Null where too few people ran jobs.")
 
 
 class People(Page):

@@ -1,4 +1,4 @@
-"""What the role user may see: their own jobs whole, and others only in groups of five or more people.
+"""What the role user may see: their own jobs whole, and others only in groups of six or more people.
 
 The one place where it is decided; docs/web.md and docs/decisions explain the rules and their reasons.
 """

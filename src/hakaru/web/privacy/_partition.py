@@ -1,7 +1,7 @@
 """The one fixed partition of a cluster's jobs, from which a user's questions are answered.
 
 It is made from the lake alone and never from a question. An answer covers the cells that lie wholly inside
-its conditions, so that sums and differences of any answers are made of whole cells: of five people or none.
+its conditions, so that sums and differences of any answers are made of whole cells: of six people or none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "queue", "state", "ran_minute", "parallelism", "size_class", "month", "application", "fate",
 )  # fmt: skip
-# What is summed or ranked, and which jobs have it: in every cell they are of five people or none.
+# What is summed or ranked, and which jobs have it: in every cell they are of six people or none.
 MEASURES = {
     "hours": "pe_hours > 0",
     "waits": "wait_s IS NOT NULL",

@@ -1,6 +1,6 @@
 """A job's place among the cluster's: by a histogram that is the same for every job and every viewer.
 
-Its buckets end at the deciles and hold five people each, or are joined to the next. A job is placed in the
+Its buckets end at the deciles and hold six people each, or are joined to the next. A job is placed in the
 middle of the tenths that its bucket stands for, so that an own job with another value finds out nothing more,
 and no place tells a number of jobs.
 """
@@ -50,7 +50,7 @@ def _share(buckets: list[_Bucket], value: float) -> float | None:
 
 
 def _buckets(readers: Readers, selection: Selection, measure: str) -> list[_Bucket]:
-    """The histogram; empty where fewer than five people have the measure."""
+    """The histogram; empty where fewer than six people have the measure."""
     points = ", ".join(f"percentile(value, 0.{tenth}) AS p{tenth}" for tenth in TENTHS)
     values = f"(SELECT jobs.user AS holder, {measure} AS value FROM jobs) AS measured"
     (row,) = readers.rows(f"SELECT {points} FROM {values}", selection)

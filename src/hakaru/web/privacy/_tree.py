@@ -1,4 +1,4 @@
-"""The tree that cuts a cluster's jobs into cells of five or more people each.
+"""The tree that cuts a cluster's jobs into cells of six or more people each.
 
 Each node is cut by the first column, of those left, that makes two parts of enough people. Columns with
 few values come first: what the last ones cannot tell apart is then a small share of the jobs. Values of
