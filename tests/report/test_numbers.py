@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,9 +100,9 @@ def test_the_machine_and_the_log(seen: dict[str, Any]) -> None:
 
 
 def test_relative_dates_stand_in_the_header(tmp_path: Path) -> None:
-    rows = [job(1, submitted_at=utc("1970-01-02"))]
+    rows = [job(i, submitted_at=utc("1970-01-02")) for i in range(2)]
     relative = put_jobs(Lake.create(tmp_path / "r"), rows, '{"relative_dates": true}')
-    assert view(relative)["subtitle"] == "1970-01-02 to 1970-01-02 · 1 jobs · dates are relative"
+    assert view(relative)["subtitle"] == "1970-01-02 to 1970-01-02 · 2 jobs · dates are relative"
     dated = put_jobs(Lake.create(tmp_path / "d"), rows)
     assert "relative" not in view(dated)["subtitle"]
 
