@@ -45,6 +45,15 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield asking
 
 
+@pytest.mark.parametrize(
+    "page", ["/", "/workload", "/workload/queues", "/jobs", "/people", "/compare"]
+)
+def test_a_cluster_that_is_not_there_is_not_found(client: httpx.Client, page: str) -> None:
+    answer = client.get(page, params={"cluster": "nope"})
+    assert answer.status_code == 404
+    assert "there is no cluster" in answer.text
+
+
 def test_people_by_their_headings(client: httpx.Client) -> None:
     """ann: 1 + 2 + 3 + 4 = 10 of 26 GPU-hours; median wait 40 s; 0.25 of what she asks for."""
     rows = {row["User"]: row for row in table(get(client, "/people?kind=users"))}

@@ -102,6 +102,15 @@ def test_of_too_many_sessions_the_oldest_end(monkeypatch: pytest.MonkeyPatch) ->
     assert [held.token_id(each) for each in (first, second, third)] == [None, "b", "c"]
 
 
+def test_signing_in_again_and_again_ends_only_ones_own_sessions() -> None:
+    held = Sessions()
+    operator = held.begin("boss")
+    own = [held.begin("ann") for _ in range(21)]
+    assert held.token_id(operator) == "boss"
+    assert [held.token_id(each) for each in own[:2]] == [None, "ann"]
+    assert held.token_id(own[-1]) == "ann"
+
+
 # ---- the brake on wrong tokens
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from hakaru.lake import Lake
 from hakaru.web.access import Viewer
-from hakaru.web.filters import AnalysisQuery, CompareQuery, Filters, JobQuery
+from hakaru.web.filters import AnalysisQuery, CompareQuery, FigureQuery, Filters, JobQuery
 from hakaru.web.models import Table
 from hakaru.web.privacy import to_digits
 from hakaru.web.privacy._place import _Bucket, _joined, _share
@@ -212,6 +212,25 @@ def test_utilisation_is_of_the_whole_log_and_has_no_hours(tmp_path: Path) -> Non
     assert [row["quarter"] for row in table.rows] == ["all"]
     hidden = ("span_h", "busy_pe_hours", "installed_pe_hours")
     assert {row[name] for row in table.rows for name in hidden} == {None}
+
+
+def test_own_requests_are_not_held_against_those_of_others(tmp_path: Path) -> None:
+    """The largest request of a queue is one person's: only a limit that is set is told."""
+    rows = jobs_of("0123456", 0) + jobs_of("0", 10, requested_s=99000.0)
+    (row,) = answered(asker_of(tmp_path, rows), "request-accuracy", user="u0").rows
+    assert (row["share_at_max"], row["share_with_known_limit"]) == (None, 0.0)
+    limit = '{"queues": {"normal": {"max_walltime_h": 27.5}}}'
+    lake = put_jobs(Lake.create(tmp_path / "set"), rows, limit)
+    (row,) = answered(Service(Readers(lake)).of(U0), "request-accuracy", user="u0").rows
+    assert (row["share_at_max"], row["share_with_known_limit"]) == (0.5, 1.0)
+
+
+def test_a_machine_of_unknown_size_is_drawn_without_what_was_seen(tmp_path: Path) -> None:
+    """The most that was seen in use is one person's jobs."""
+    drawn = asker_of(tmp_path, jobs_of("0123456", 0)).figure(
+        "utilisation", FigureQuery(cluster=("c",))
+    )
+    assert drawn.option["series"] is not None and "seen" not in str((drawn.option, drawn.notes))
 
 
 # ---- a job's place, and numbers

@@ -10,7 +10,7 @@ from collections import OrderedDict, deque
 from hakaru.web.access.tokens import digest_of
 
 LASTS_S = 12 * 3600
-MAX_SESSIONS = 10_000
+MAX_SESSIONS, MAX_OF_TOKEN = 10_000, 20
 MAX_FAILURES, WITHIN_S, MAX_PEERS = 10, 300.0, 10_000
 
 
@@ -24,6 +24,10 @@ class Sessions:
     def begin(self, token_id: str) -> str:
         cookie = secrets.token_urlsafe(32)
         with self._lock:
+            # the oldest of the same token go first, so that nobody can end another's by signing in
+            same = [digest for digest, (token, _) in self._held.items() if token == token_id]
+            for digest in same[: max(0, len(same) + 1 - MAX_OF_TOKEN)]:
+                del self._held[digest]
             self._held[digest_of(cookie)] = (token_id, time.monotonic() + LASTS_S)
             while len(self._held) > MAX_SESSIONS:
                 self._held.popitem(last=False)

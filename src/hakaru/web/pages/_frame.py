@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from hakaru.registry import hint
 from hakaru.schema import STATES
 from hakaru.web.api import asker_of
 from hakaru.web.filters import Filters
@@ -20,6 +21,7 @@ from hakaru.web.models import Cluster, Me
 from hakaru.web.pages import _address as address
 from hakaru.web.pages import _shown as shown
 from hakaru.web.pages.static import address_of
+from hakaru.web.problems import Unknown
 from hakaru.web.service import MAX_NAMES, Asker
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -84,6 +86,12 @@ class Frame:
         names = self.filters.cluster
         found = [each for each in self.clusters if not names or each.name in names]
         return found[0] if found else None
+
+    def check_clusters(self) -> None:
+        known = [each.name for each in self.clusters]
+        for name in self.filters.cluster:
+            if name not in known:
+                raise Unknown(f"there is no cluster {name!r}", hint(name, known))
 
     @property
     def shown(self) -> list[Cluster]:

@@ -41,6 +41,7 @@ def workload(request: Request) -> Response:
         return frame.empty()
     address.read(AnalysisQuery, [*address.pairs_of(frame.filters), *frame.own]).params()
     frame.filters.check()
+    frame.check_clusters()
     infos = [each for each in frame.asker.analyses().analyses if each.figure != "table"]
     groups = [
         (subject, SUBJECTS.get(subject, subject.capitalize()), [card(frame, i) for i in found])

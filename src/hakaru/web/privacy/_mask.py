@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COUNTS = ("num_jobs", "num_gaps", "num_pairs", "num_within", "pe_hours", "busy_pe_hours")
 OF_CELLS = f"Jobs are counted in groups of {FEWEST} or more people."
+BESIDE_OTHERS = "share_at_max"
 FEWEST_JOBS = 20  # for a spread: of fewer, each job could be worked out
 SPREAD = re.compile(r"(sd|p\d+)(_|$)")
 PARTIAL = "Jobs of groups that fit these conditions only in part are left out."
@@ -42,7 +43,7 @@ class Guarded:
 def guard_result(readers: Readers, view: View, result: Result) -> Guarded:
     """What the viewer may see of a result that was made of the view's selection."""
     if view.own:
-        return Guarded(result)
+        return Guarded(result if view.viewer.sees_all else _without_others(result))
     rule = RULES[result.analysis.id]
     _refuse_parameters(view, result)
     if view.scope == "whole" and _num_holders(readers, view, result, rule) < FEWEST:
@@ -52,6 +53,16 @@ def guard_result(readers: Readers, view: View, result: Result) -> Guarded:
     if view.scope == "whole" or rule.measure:
         return _statistics(view, result, rule)
     return _counts(view, result, rule)
+
+
+def _without_others(result: Result) -> Result:
+    """A user's own jobs, not held against the largest request of others where no limit is set."""
+    table = result.table
+    if BESIDE_OTHERS not in table.column_names:
+        return result
+    if all(row["share_with_known_limit"] == 1 for row in result.rows):
+        return result
+    return replace(result, table=nulled(table, [BESIDE_OTHERS]))
 
 
 def _refuse_parameters(view: View, result: Result) -> None:

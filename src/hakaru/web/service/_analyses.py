@@ -41,7 +41,7 @@ def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> G
     view = look_at(readers, viewer, query, selection, analysis)
     found = readers.run(analysis, view.selection, params)
     if not viewer.sees_all:  # few people may stand behind these jobs, or one behind a peak
-        found = replace(found, uncounted={}, over={})
+        found = replace(found, uncounted={}, over={}, seen={})
     if query.by is not None and found.table.column_names[1:2] == [query.by]:
         raise WebError(f"{id} has a row for each {query.by} already", f"Leave out by={query.by}.")
     if found.table.num_rows > MAX_ROWS:
