@@ -113,6 +113,18 @@ def test_names_that_are_nearly_alike_are_different_files(tmp_path: Path) -> None
     assert found == {"a": ("1", "10"), "b": ("2", "20"), "c": ("3", "30")}
 
 
+def test_json_holds_what_stands_beside_a_table(lake: Lake) -> None:
+    """Two jobs with GPUs and one without; the zone is not known."""
+    rows = [job(1), job(2), job(3, num_gpus=None, num_cpus=4, run_s=60.0)]
+    place = ("-w", put_jobs(lake, rows, zone=None).workspace)
+    told = json.loads(hakaru("show", "parallelism", *place, "--format", "json").stdout)
+    assert told["units"] == {"c": "gpu"}
+    (line,) = told["remarks"]
+    assert line.startswith("1 job of c without GPUs is left out")
+    hours = json.loads(hakaru("show", "arrivals-by-hour", *place, "--format", "json").stdout)
+    assert any(line.startswith("hours and days of c are in UTC") for line in hours["remarks"])
+
+
 # ---- export
 
 

@@ -115,7 +115,7 @@ def test_an_empty_result_says_why(log: Path) -> None:
     outside = " ".join(outside.split())  # wherever the terminal's width breaks it
     assert "submitted from 2018-01-01 09:00 to 2018-01-01 09:03 (Asia/Tokyo)" in outside
     none_passes = hakaru("show", "walltime", "--from", log, "--min-run", "99999").output
-    assert "no job passes: mini: 0 of 3 jobs" in none_passes
+    assert "no jobs left: mini: 0 of 3 jobs" in none_passes
     assert "left out 3: only jobs that ran" in none_passes and "num_jobs" not in none_passes
 
 

@@ -156,6 +156,26 @@ def test_no_verb_lets_a_name_reach_the_terminal(
     assert not harmful(shown), shown
 
 
+@pytest.mark.parametrize("format", ["csv", "json", "md", "table"])
+def test_colours_of_a_name_are_shown_alike_on_a_terminal_and_in_a_pipe(
+    tmp_path: Path, format: str
+) -> None:
+    """They are sequences that our own styles use: a name must not pass as one of those."""
+    name = "\x1b[31mred\x1b[0m"
+    place = put_jobs(Lake.create(tmp_path / "w"), [job(1, user=name)]).workspace
+    asked = ("show", "states", "--by", "user", "--format", format, "-w", str(place))
+    terminal, pipe = (
+        CliRunner().invoke(main, asked, color=color).stdout for color in (True, False)
+    )
+    for shown in (terminal, pipe):
+        assert "\\u001b[31mred\\u001b[0m" in shown and "\x1b[31m" not in shown
+    if format != "table":  # which has styles of its own
+        assert terminal == pipe
+    output = tmp_path / "out.csv"
+    hakaru("show", "states", "--by", "user", "-o", output, "-w", place)
+    assert name in {row["user"] for row in read(output.read_text())}
+
+
 def test_an_ingest_shows_bad_rows_and_file_names_without_obeying_them(tmp_path: Path) -> None:
     log = tmp_path / f"x{TITLE.replace('/', '')}.csv"
     bad = ROWS[0].replace(ROWS[0].split(",")[1], f"{CLEAR}{C1}", 1)

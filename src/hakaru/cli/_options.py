@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from hakaru.errors import HakaruError, SourceError
+from hakaru.safety.text import plain
 
 if TYPE_CHECKING:
     from hakaru.analyses import Unit
@@ -208,7 +209,7 @@ def _read_logs(lake: Lake, cluster: str, paths: Mapping[Path, Path], data: Data)
     for warning in [*([line] if line else []), *summary.warnings]:
         # the lake is a temporary one, and takes its settings from the workspace
         told = warning.replace(str(lake.workspace), str(data.workspace))
-        click.secho(f"warning: {told}", fg="yellow", err=True)
+        click.secho(f"warning: {plain(told)}", fg="yellow", err=True)
 
 
 def _unpiped(path: Path, folder: Path) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from hakaru.errors import HakaruError
+from hakaru.safety.text import plain
 
 ENDINGS = {".csv": "csv", ".json": "json", ".md": "md", ".parquet": "parquet", ".txt": "table"}
 
@@ -30,7 +31,7 @@ def choose_format(format: str | None, output: Path | None, known: Sequence[str])
 
 def write_text(text: str, output: Path | None) -> None:
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(plain(text), nl=False)  # click takes colours out where there is no terminal
         return
     with writing(output):
         output.write_text(text, encoding="utf-8")

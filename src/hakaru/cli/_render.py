@@ -16,7 +16,7 @@ import click
 from hakaru.cli._output import without_nan, write_text, writing
 from hakaru.cli._table import UNLIMITED, Column, Line, emit, page_width, table_lines, wrapped
 from hakaru.errors import HakaruError
-from hakaru.safety.text import one_line, spreadsheet_table
+from hakaru.safety.text import one_line, plain, spreadsheet_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ def write_result(
         write_text(_text(result, format, more), output)
     if format == "csv" or (more and format in ("json", "parquet")):
         for line in (*notes(result), *more):
-            click.echo(line, err=True)
+            click.echo(plain(line), err=True)
 
 
 def _text(result: Result, format: str, more: Sequence[str]) -> str:
@@ -51,7 +51,7 @@ def _text(result: Result, format: str, more: Sequence[str]) -> str:
         return "".join(f"{text.rstrip()}\n" for text, _ in lines)
     if format == "md":
         return to_markdown(result, more=more)
-    return to_csv(result) if format == "csv" else to_json(result)
+    return to_csv(result) if format == "csv" else to_json(result, more)
 
 
 def notes(result: Result) -> list[str]:
@@ -65,7 +65,7 @@ def notes(result: Result) -> list[str]:
     )
     lines = [f"{names}: {result.num_used:,} of {result.num_selected:,} jobs"]
     if result.num_used == 0:
-        lines = [f"no job passes: {lines[0]}"]
+        lines = [f"no jobs left: {lines[0]}"]
         if result.num_selected == 0:
             lines = [f"no job of {names} is selected"]
     elif result.table.num_rows == 0:
@@ -175,7 +175,7 @@ def to_csv(result: Result) -> str:
     return buffer.getvalue().decode("utf-8")
 
 
-def to_json(result: Result) -> str:
+def to_json(result: Result, more: Sequence[str] = ()) -> str:
     document = {
         "analysis": result.analysis.id,
         "title": _title(result),
@@ -189,6 +189,7 @@ def to_json(result: Result) -> str:
         "num_used": result.num_used,
         "missing": dict(result.missing),
         "left_out": [{"only_jobs": e.rule, "num_jobs": e.num_jobs} for e in result.left_out],
+        "remarks": [line.strip() for line in more],
         "rows": result.rows,
     }
     text = json.dumps(

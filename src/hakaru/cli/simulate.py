@@ -66,7 +66,7 @@ BY = ("queue", "size", "class", "month", "account", "user")
     show_default=True,
     type=click.IntRange(min=0, max=60),
     metavar="SECONDS",
-    help="How long a job runs at least; the reference simulators make 1 s of 0 s. 0: as recorded.",
+    help="Shortest run time in seconds; 0 keeps run times as recorded.",
 )
 @click.option(
     "--events",
