@@ -24,6 +24,8 @@ LONGEST_NAME = 1024  # where Slurm cuts a job's name
 # without NUL, tab and the ends of lines and pages
 CONTROLS = "".join(map(chr, (*range(1, 9), *range(14, 32), 127)))
 RELATIVE = "relative_dates"  # the fact that a log's dates count from no known day
+# No log is older than 1985: one whose first jobs are counts from a day that nobody knows.
+FIRST_DATE_S = 5e8
 SOURCES: Registry[Source] = Registry("source")
 
 
@@ -174,6 +176,16 @@ def _delimiter() -> str:
     """
     others = [secrets.choice(CONTROLS + string.ascii_letters + string.digits) for _ in range(3)]
     return "".join([secrets.choice(CONTROLS), *others])
+
+
+def with_dates(facts: Mapping[str, Any], first_s: float | None) -> dict[str, Any]:
+    """A file's facts, and whether its dates are relative, by a time among its first jobs."""
+    others = {name: fact for name, fact in facts.items() if name != RELATIVE}
+    return others | ({RELATIVE: True} if is_relative(first_s) else {})
+
+
+def is_relative(first_s: float | None) -> bool:
+    return first_s is not None and first_s < FIRST_DATE_S
 
 
 def is_not_utf8(error: Exception) -> bool:

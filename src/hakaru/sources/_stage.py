@@ -23,6 +23,7 @@ from hakaru.schema import JOBS, REJECTS, STATES, Column
 from hakaru.settings import Ingest
 from hakaru.sources._base import (
     LONGEST_NAME,
+    RELATIVE,
     Records,
     Source,
     first_reason,
@@ -179,7 +180,14 @@ def read_all(
         records = future.result()
         batch.facts[source.id, batch.place(path)] = records.facts
         batch.synthetic |= records.synthetic
-        batch.warnings += [f"{batch.shown(path)}: {warning}" for warning in records.warnings]
+        told = [*records.warnings, *([_RELATIVE_DATES] if records.facts.get(RELATIVE) else [])]
+        batch.warnings += [f"{batch.shown(path)}: {warning}" for warning in told]
+
+
+_RELATIVE_DATES = (
+    "the log does not say when it began: its dates are relative and count from 1970-01-01. Waits and run "
+    "times hold. To set the dates, run this again with the log's first day added, e.g. --start 2014-03-01"
+)
 
 
 def _cursor(batch: Batch) -> DuckDBPyConnection:

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hakaru.errors import SourceError
-from hakaru.sources._base import first_reason, table_advice
+from hakaru.sources._base import FIRST_DATE_S, first_reason, table_advice
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 SAMPLED_LINES = 1000
-# No log is of before 1973: what begins then counts from a day that nobody knows.
-FIRST_DATE_S = 1e8
 
 
 def refuse_other_layouts(

@@ -25,6 +25,7 @@ from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import Ingest, check_cluster_name, load
 from hakaru.sources._base import Source, detect, load_all
+from hakaru.sources._dates import num_dated_anew, without_relative
 from hakaru.sources._inputs import named, receive
 from hakaru.sources._options import check_facts, checked, refuse_unused, said_by, warnings_on_zone
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
@@ -151,14 +152,26 @@ def _store(
             f"{file}, line {line}: {reason}. None of the {num_read:,} rows could be read as "
             f"{', '.join(sources)}, so nothing was stored: is it another format?"
         )
+    num_dated = num_dated_anew(lake, batch)
     if batch.strict:
         _refuse_conflicts(lake, con, batch.cluster)
+    if num_dated:
+        # before the facts: where a kill leaves them, the next ingest does the same again
+        cluster = f"(SELECT {quote(batch.cluster)} AS cluster)"
+        lake.replace(con, JOBS, "staged", cluster, ("cluster",))
+        batch.facts = without_relative(lake, batch.cluster) | batch.facts
     # Facts and rejects first: a kill in between must not leave jobs whose faults nobody was told of.
     # The ingest log comes last, when there is an end to tell of.
     put_facts(lake, con, batch.cluster, batch.facts, started_at)
     batch.warnings += warnings_on_zone(lake, batch.cluster, batch.facts)
     lake.replace(con, REJECTS, "staged_rejects", _files_of(batch, chosen), ("cluster", "file"))
     upsert = lake.upsert(con, JOBS, "staged", id_column="job_id")
+    if num_dated:
+        num_new = upsert.num_unchanged - num_dated
+        upsert = replace(upsert, num_new=num_new, num_updated=num_dated, num_unchanged=0)
+        batch.warnings.append(
+            f"{num_dated:,} jobs of {batch.cluster} that had relative dates were replaced by these"
+        )
     log_ingest(
         lake,
         con,

@@ -21,8 +21,16 @@ from hakaru.engine.dialect import quote
 from hakaru.engine.where import parse_moment
 from hakaru.formats.metadata import FACTS
 from hakaru.settings import is_zone
-from hakaru.sources._base import RELATIVE, Records, first_reason, head, lines, source
-from hakaru.sources._swf_layout import FIRST_DATE_S, refuse_other_layouts
+from hakaru.sources._base import (
+    FIRST_DATE_S,
+    Records,
+    first_reason,
+    head,
+    lines,
+    source,
+    with_dates,
+)
+from hakaru.sources._swf_layout import refuse_other_layouts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -55,6 +63,7 @@ WHOLE = ("job", "procs", "asked_procs", "status", "queue")
 USED = (*WHOLE, "submit", "wait", "run", "asked", "asked_kb")
 # Far above any count or duration, far below what overflows a timestamp: some 300 years of seconds.
 LARGEST = 1e10
+LONGEST_HEADER = 4 << 20  # bytes
 
 HEADER = re.compile(r";\s*([A-Za-z]+)\s*:\s*(.*?)\s*$")
 FACTS_NOTE = f"{FACTS} "
@@ -122,17 +131,23 @@ class Swf:
     def read(
         con: DuckDBPyConnection, path: Path, cluster: str, options: Mapping[str, Any]
     ) -> Records:
-        read = parse_header(head(path))
+        read = parse_header(_header_text(path))
         header = _begun(read, options)
         first_s = refuse_other_layouts(con, path, _parsed(path), TITLES, header.start_s) or 0.0
-        is_relative = header.start_s + first_s < FIRST_DATE_S
-        facts = {key: value for key, value in header.facts().items() if key != RELATIVE}
         return Records(
             sql=_query(path, header),
-            facts=facts | ({RELATIVE: True} if is_relative else {}),
+            facts=with_dates(header.facts(), header.start_s + first_s),
             synthetic=header.synthetic,
-            warnings=tuple(_warnings(read, options, is_relative)),
+            warnings=tuple(_warnings(read, options)),
         )
+
+
+def _header_text(path: Path) -> str:
+    """The beginning of a file, with all of its header: some are longer than what formats are told by."""
+    start = head(path)
+    rows = start.splitlines()[:-1]  # the last may be cut off
+    is_whole = any(row.strip() and not row.lstrip().startswith(";") for row in rows)
+    return start if is_whole else head(path, LONGEST_HEADER)
 
 
 def _begun(header: Header, options: Mapping[str, Any]) -> Header:
@@ -143,12 +158,7 @@ def _begun(header: Header, options: Mapping[str, Any]) -> Header:
     return replace(header, start_s=parse_moment(options["start"], zone).timestamp())
 
 
-def _warnings(header: Header, options: Mapping[str, Any], is_relative: bool) -> Iterator[str]:
-    if is_relative:
-        yield (
-            "the header has no UnixStartTime: its dates are relative and count from 1970-01-01. Waits and "
-            "run times hold; set the log's first day with --start 2014-03-01"
-        )
+def _warnings(header: Header, options: Mapping[str, Any]) -> Iterator[str]:
     if "start" in options and header.start_s > FIRST_DATE_S:
         told = datetime.fromtimestamp(header.start_s, UTC)
         yield f"--start replaces the header's UnixStartTime, which is {told:%Y-%m-%d %H:%M} UTC"

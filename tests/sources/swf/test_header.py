@@ -61,6 +61,17 @@ def test_queue_names(text: str, queues: dict[int, str]) -> None:
     assert parse_header(text).queues == queues
 
 
+@pytest.mark.parametrize("num_bytes", [60_000, 65_536, 300_000])
+def test_a_long_header_is_read_whole(num_bytes: int, lake: Lake, tmp_path: Path) -> None:
+    """The archive's longer headers list every partition and every change of the machine."""
+    row = "; Note: " + "x" * 91  # 100 bytes with its end
+    notes = [row] * (num_bytes // 100)
+    summary = read(lake, tmp_path, *notes, "; UnixStartTime: 1500000000", "; MaxNodes: 4", GOOD)
+    assert not any("relative" in warning for warning in summary.warnings)
+    assert jobs_of(lake)[0]["submitted_at"] == utc("2017-07-14T02:42:10")
+    assert lake.facts()["c"]["nodes"] == 4
+
+
 def test_a_zone_of_the_header_that_is_none_is_told(lake: Lake, tmp_path: Path) -> None:
     header = ("; UnixStartTime: 1500000000", "; TimeZoneString: Asia/Tokio")
     told = read(lake, tmp_path, *header, GOOD).warnings

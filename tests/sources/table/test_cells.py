@@ -73,7 +73,7 @@ from tests.sources.table._site import MINIMAL, Site, picked
     ],
 )
 def test_a_cell(site: Site, entry: str, cell: str, expected: Any) -> None:
-    site.read(f"id,at,x\n7,1522540800,{cell}\n", MINIMAL + entry)
+    site.read(f"id,at,x\n7,1522540800,{cell}\n", MINIMAL + entry, zone="UTC")
     (row,) = site.jobs()
     found = row[entry.split()[0]]
     if isinstance(found, datetime) and isinstance(expected, int):
@@ -123,7 +123,8 @@ def test_a_cell(site: Site, entry: str, cell: str, expected: Any) -> None:
 )
 def test_a_cell_that_cannot_be_read(site: Site, entry: str, cell: str, reason: str) -> None:
     good = "8,1522540800,,1\n"
-    site.read(f"id,at,x,y\n{good}7,1522540800,{cell},z\n9,1522540800,,1\n", MINIMAL + entry)
+    log = f"id,at,x,y\n{good}7,1522540800,{cell},z\n9,1522540800,,1\n"
+    site.read(log, MINIMAL + entry, zone="UTC")
     assert picked(site.jobs(), "job_id") == [("8",), ("9",)]
     ((line, found),) = site.rejects()
     assert line == 3

@@ -14,7 +14,7 @@ from tests.sources.table._site import DATA, Site, picked
 
 
 def read_as_guessed(site: Site, path: Path) -> list[dict[str, Any]]:
-    summary = site.read(path, guess(path))
+    summary = site.read(path, guess(path), zone="UTC")
     assert summary.num_rejected == 0
     return site.jobs()
 
@@ -69,7 +69,7 @@ def test_a_spreadsheet_is_guessed(site: Site) -> None:
         (utc("2019-04-02T18:00:00"), 21600.0, 131400.0),
         (utc("2019-12-31T23:50:00"), 600.0, 5400.0),
     ]
-    assert "put the site's zone here" in guess(DATA / "table" / "excel.csv")
+    assert "put the site's time zone here" in guess(DATA / "table" / "excel.csv")
 
 
 def test_what_cannot_be_placed_is_listed(tmp_path: Path) -> None:

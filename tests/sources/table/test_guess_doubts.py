@@ -117,8 +117,8 @@ def test_zero_is_no_limit_and_minus_one_no_count(tmp_path: Path) -> None:
     ("values", "written", "why"),
     [
         ([1, 5000], '"nodes"', None),
-        ([1, 5_000_000], None, '"nodes" is no number of them: some are too large'),
-        ([1, 2.5], None, '"nodes" is no number of them: some are not whole'),
+        ([1, 5_000_000], None, '"nodes" does not look like a number of nodes: some are too large'),
+        ([1, 2.5], None, '"nodes" does not look like a number of nodes: some are not whole'),
     ],
 )
 def test_a_number_of_nodes_is_whole_and_believable(

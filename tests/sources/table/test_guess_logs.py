@@ -18,7 +18,7 @@ TIMES = ("submitted_at", "started_at", "ended_at")
 
 def read(site: Site, name: str) -> list[dict[str, Any]]:
     path = FOLDER / f"{name}.csv"
-    summary = site.read(path, guess(path))
+    summary = site.read(path, guess(path), zone="UTC")
     assert (summary.num_rejected, summary.upsert.num_conflicts) == (0, 0)
     return site.jobs()
 
@@ -30,7 +30,8 @@ def unsure(name: str) -> dict[str, str]:
         return {}
     listed = lines[lines.index("# Not sure, check these first:") + 1 :]
     end = next(i for i, line in enumerate(listed) if not line.startswith("#   "))
-    return dict(line.removeprefix("#   ").split(": ", 1) for line in listed[:end])
+    doubts = dict(line.removeprefix("#   ").split(": ", 1) for line in listed[:end])
+    return {name: why for name, why in doubts.items() if name != "zone"}  # it is in all of them
 
 
 def test_milliseconds(site: Site) -> None:

@@ -74,7 +74,7 @@ def test_aaic_through_a_mapping_is_aaic(aaic_files: list[Path], site: Site, tmp_
 
 def test_without_a_submission_the_wait_is_unknown(site: Site) -> None:
     mapping = '[columns]\njob_id = "id"\nstarted_at = "at"\nrun_s = "run"\n'
-    site.read("id,at,run\n1,2018-04-01,60\n", mapping)
+    site.read("id,at,run\n1,2018-04-01,60\n", mapping, zone="UTC")
     (row,) = site.jobs()
     assert (row["submitted_at"], row["wait_s"]) == (utc("2018-04-01T00:00:00"), None)
     assert (row["run_s"], row["ended_at"]) == (60.0, utc("2018-04-01T00:01:00"))

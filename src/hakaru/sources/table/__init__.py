@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
+from hakaru.engine.duckdb import one_row
+from hakaru.engine.where import parse_moment
 from hakaru.errors import SourceError
 from hakaru.formats.metadata import FACTS, SYNTHETIC
 from hakaru.schema import JOBS
-from hakaru.sources._base import RELATIVE, Records, first_reason, source, stem
-from hakaru.sources.table._cells import Raw, Value, value
+from hakaru.sources._base import Records, first_reason, is_relative, source, stem, with_dates
+from hakaru.sources.table._cells import NO_OFFSET, Raw, Value, value
 from hakaru.sources.table._mapping import (
     Cell,
     Shape,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
-UNKNOWN_START = "1970-01-01 00:00:00"  # what the guess proposes for times that begin at 0
+NUM_LOOKED_AT = 1000
 
 
 @source("table", title="Any CSV or Parquet file, with a mapping (.csv, .csv.gz, .parquet)")
@@ -64,33 +66,53 @@ class Table:
         else:
             table, mapping = _map_by(con, path, Path(chosen))
         own = mapping.zone if "zone" in mapping.facts else options.get("site_zone")
-        zone = options.get("zone") or own or mapping.zone
-        mapping = _begun(path, mapping, options.get("start"))
-        is_relative = mapping.start == UNKNOWN_START
+        zone = options.get("zone") or own
+        sql = query(path, table, mapping, zone)
+        first_s = _first_time(con, path, sql)
+        if start := options.get("start"):
+            _refuse_dates(path, mapping, first_s)
+            mapping = mapping.begun(datetime.fromisoformat(start).isoformat(" "))
+            sql = query(path, table, mapping, zone)
+            first_s, before_s = _first_time(con, path, sql), first_s
+            _refuse_unmoved(path, start, before_s, first_s)
         return Records(
-            sql=query(path, table, mapping, zone),
-            facts={**facts, **mapping.facts, **({RELATIVE: True} if is_relative else {})},
-            synthetic=synthetic,
-            warnings=(_RELATIVE_WARNING,) if is_relative else (),
+            sql=sql, facts=with_dates({**facts, **mapping.facts}, first_s), synthetic=synthetic
         )
 
 
-_RELATIVE_WARNING = (
-    "the times are relative and count from 1970-01-01. Waits and run times hold; set the log's first day "
-    "with --start 2014-03-01, or with [time] start in the mapping"
-)
-
-
-def _begun(path: Path, mapping: TableMapping, start: str | None) -> TableMapping:
-    """With the start that --start sets; only relative times have one."""
-    if start is None:
-        return mapping
-    if mapping.start is None:
+def _first_time(con: DuckDBPyConnection, path: Path, sql: str) -> float | None:
+    """The middle of the first submit times, since some may be 0 for unknown; local times need a zone."""
+    first_s, num_local = one_row(
+        con,
+        f"""
+        SELECT median(epoch(submitted_at)) FILTER (_reason IS NULL),
+               count_if(contains(_reason, {quote(NO_OFFSET)}))
+        FROM (SELECT submitted_at, _reason FROM ({sql}) LIMIT {NUM_LOOKED_AT})
+        """,
+    )
+    if num_local:
         raise SourceError(
-            f"{path}: --start is for relative times, and the mapping does not say that it has any. "
-            f'If it has, add to the mapping:\n[time]\nstart = "{start}"'
+            f'{path}: a time in it {NO_OFFSET}, or to the mapping:\n  [time]\n  zone = "Asia/Tokyo"'
         )
-    return mapping.begun(datetime.fromisoformat(start).isoformat(" "))
+    return first_s  # type: ignore[no-any-return]
+
+
+def _refuse_dates(path: Path, mapping: TableMapping, first_s: float | None) -> None:
+    if mapping.start is None and first_s is not None and not is_relative(first_s):
+        first = datetime.fromtimestamp(first_s, UTC)
+        raise SourceError(
+            f"{path}: --start is for relative times, and these are dates ({first:%Y-%m-%d}): leave it out"
+        )
+
+
+def _refuse_unmoved(path: Path, start: str, before_s: float | None, after_s: float | None) -> None:
+    """Relative times may be written as dates of 1970, which have no start."""
+    start_s = parse_moment(start, "UTC").timestamp()
+    if is_relative(after_s) and before_s == after_s and not is_relative(start_s):
+        raise SourceError(
+            f"{path}: --start is for times that are numbers, and these are dates of 1970. Read the log "
+            "that they were made from, with --start"
+        )
 
 
 def guess(path: Path) -> str:
@@ -159,7 +181,7 @@ def _refuse_mixed(con: DuckDBPyConnection, path: Path, table: Tabular) -> None:
         )
 
 
-def query(path: Path, table: Tabular, mapping: TableMapping, zone: str) -> str:
+def query(path: Path, table: Tabular, mapping: TableMapping, zone: str | None) -> str:
     """The file's records as canonical columns, each with its line, its text and what is wrong with it."""
     cells = mapping.cells
     values = {name: _value(path, table, name, cell, zone) for name, cell in cells.items()}
@@ -178,7 +200,7 @@ def query(path: Path, table: Tabular, mapping: TableMapping, zone: str) -> str:
     """
 
 
-def _value(path: Path, table: Tabular, name: str, cell: Cell, zone: str) -> Value:
+def _value(path: Path, table: Tabular, name: str, cell: Cell, zone: str | None) -> Value:
     if cell.line:
         return Value(f"{quote(stem(path) + '/')} || _line")
     raws = [Raw(column, table.alias(column), table.type(column)) for column in cell.sources]

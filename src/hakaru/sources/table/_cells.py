@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hakaru.engine.dialect import DUCKDB_TYPES, quote
@@ -23,6 +23,7 @@ OFFSET = r"\d:\d.*(Z|[+-]\d{2}(:?\d{2})?)$"
 DURATION = r"^(?:(\d+)(?:-| days?,? ))?(\d+):([0-5]?\d):([0-5]?\d(?:\.\d+)?)$"
 SIZE = r"^(\d+(?:\.\d+)?) ?([KMGT])i?B?[nc]?$"  # ReqMem of older Slurms: 4Gn a node, 4Gc a CPU
 Check = tuple[str, str]
+NO_OFFSET = "has no offset: add --zone Asia/Tokyo (the site's time zone)"
 LAST_EPOCH_S = 2e10  # the year 2603: milliseconds taken for seconds are found
 
 
@@ -47,8 +48,11 @@ class Value:
     number: str | None = None
 
 
-def value(name: str, cell: Cell, raws: Sequence[Raw], zone: str) -> Value:
-    """The canonical column `name` from its source columns; a last one for `times` may follow."""
+def value(name: str, cell: Cell, raws: Sequence[Raw], zone: str | None) -> Value:
+    """The canonical column `name` from its source columns; a last one for `times` may follow.
+
+    Without a `zone`, a time that says no offset cannot be read.
+    """
     kind = DUCKDB_TYPES[JOBS.column(name).type]
     if cell.value is not None:
         constant = quote(cell.value) if isinstance(cell.value, str) else repr(cell.value)
@@ -58,7 +62,8 @@ def value(name: str, cell: Cell, raws: Sequence[Raw], zone: str) -> Value:
         return _number(name, cell, known)
     raw = _join(known, cell) if len(known) > 1 else known[0]
     if cell.kind == "time":
-        return _time(name, raw, cell, zone)
+        read = _time(name, raw, cell, zone or "UTC")
+        return read if zone else replace(read, checks=(*_no_offset(name, raw, cell), *read.checks))
     if cell.kind == "state":
         return _state(raw, cell)
     if cell.kind == "list":
@@ -198,7 +203,7 @@ def _time(name: str, raw: Raw, cell: Cell, zone: str) -> Value:
     check = _unread(raw, f'"{name}" IS NULL', _expected_time(raw, cell))
     if raw.type == "TIMESTAMP WITH TIME ZONE":
         return Value(raw.sql)
-    if raw.type.startswith("TIMESTAMP") or raw.type == "DATE":
+    if _is_date(raw):
         return Value(f"CAST({raw.sql} AS TIMESTAMP) AT TIME ZONE {quote(zone)}")
     if cell.unit or raw.type != TEXT:
         n = f"n_{name}"
@@ -208,9 +213,28 @@ def _time(name: str, raw: Raw, cell: Cell, zone: str) -> Value:
         return Value(sql, (check,), seconds)
     if cell.format:
         read = f"try_strptime(trim({raw.sql}), {quote(cell.format)})"
-        has_offset = "%z" in cell.format or "%Z" in cell.format
-        return Value(read if has_offset else f"{read} AT TIME ZONE {quote(zone)}", (check,))
+        local = f"{read} AT TIME ZONE {quote(zone)}"
+        return Value(read if _has_offset(cell.format) else local, (check,))
     return Value(iso_time(f"trim({raw.sql})", zone), (check,))
+
+
+def _no_offset(name: str, raw: Raw, cell: Cell) -> list[Check]:
+    """The check for a local time, whose zone nobody knows."""
+    has_offset = raw.type == "TIMESTAMP WITH TIME ZONE" or _has_offset(cell.format or "")
+    if has_offset or (not _is_date(raw) and (cell.unit or raw.type != TEXT)):
+        return []
+    is_local = f'"{name}" IS NOT NULL'
+    if raw.type == TEXT and not cell.format:
+        is_local += f" AND NOT regexp_matches(trim({raw.sql}), {quote(OFFSET)})"
+    return [(is_local, f"{quote(raw.name + ': ')} || {_shown(raw)} || {quote(' ' + NO_OFFSET)}")]
+
+
+def _is_date(raw: Raw) -> bool:
+    return raw.type.startswith("TIMESTAMP") or raw.type == "DATE"
+
+
+def _has_offset(form: str) -> bool:
+    return "%z" in form or "%Z" in form
 
 
 def _moment(text: str, zone: str) -> str:

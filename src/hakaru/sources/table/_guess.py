@@ -85,6 +85,7 @@ def _place_all(con: DuckDBPyConnection, looks: Sequence[Look]) -> Proposal:
     _note_misfits(proposal, looks)
     _note_disagreement(con, proposal)
     _note_no_start(proposal)
+    _note_zone(proposal)
     return proposal
 
 
@@ -268,7 +269,10 @@ def _note_misfits(proposal: Proposal, looks: Sequence[Look]) -> None:
         ]
         if named and canonical not in proposal.entries:
             why = "some are too large" if named[0].whole else "some are not whole"
-            proposal.doubt(canonical, f"{quoted(named[0].name)} is no number of them: {why}")
+            things = {"num_nodes": "nodes", "num_gpus": "GPUs", "num_cpus": "CPUs"}[canonical]
+            proposal.doubt(
+                canonical, f"{quoted(named[0].name)} does not look like a number of {things}: {why}"
+            )
 
 
 def _is_called(look: Look, canonical: str) -> bool:
@@ -281,6 +285,14 @@ def _note_disagreement(con: DuckDBPyConnection, proposal: Proposal) -> None:
         if share is not None and share < _units.AGREE:
             name = quoted(proposal.looks[canonical].name)
             proposal.doubt(canonical, f"{name} is not {ends} in {1 - share:.0%} of the rows")
+
+
+def _note_zone(proposal: Proposal) -> None:
+    """No table says where its site is: a guess would be wrong in silence."""
+    if any(look.naive for look in proposal.looks.values()):
+        proposal.doubt("zone", "the times have no offset: set [time] zone, or add --zone")
+    else:
+        proposal.doubt("zone", "hours are shown in UTC unless you set [time] zone or add --zone")
 
 
 def _note_no_start(proposal: Proposal) -> None:

@@ -22,7 +22,9 @@ def place_id(con: DuckDBPyConnection, proposal: Proposal, looks: Sequence[Look])
     if look is None:
         proposal.entries["job_id"] = {"line": True}
         proposal.remarks["job_id"] = "no column of ids was found: the line's number is used"
-        proposal.doubt("job_id", "a file that is cut in another way gives its jobs other ids")
+        proposal.doubt(
+            "job_id", "ids are line numbers, so they change if the file is split differently"
+        )
         return
     num_rows = _distinct(con, [each for each in looks if each.num_known])
     key = [look, *(proposal.looks[n] for n in ("submitted_at",) if n in proposal.looks)]

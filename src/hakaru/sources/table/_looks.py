@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import one_row
+from hakaru.sources._base import FIRST_DATE_S
 from hakaru.sources.table._cells import MISSING, SIZE, UNLIMITED, Raw, duration_s, iso_time
 from hakaru.sources.table._mapping import DURATION_UNITS, kind_of
 from hakaru.sources.table._synonyms import UNITS
@@ -33,7 +34,7 @@ FORMATS = (
 )
 # seconds since 1970 from 1985 to 2128, as a multiple of each unit
 EPOCHS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-FIRST_EPOCH, LAST_EPOCH = 5e8, 5e9
+FIRST_EPOCH, LAST_EPOCH = FIRST_DATE_S, 5e9
 LONGEST_LOG_S = 20 * 365 * 86400.0
 SPREADSHEET_DAYS = (20_000, 80_000)  # days since 1899-12-30: 1954 to 2119
 

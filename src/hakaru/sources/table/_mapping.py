@@ -94,8 +94,8 @@ class TableMapping:
 
     def begun(self, start: str | None) -> TableMapping:
         """With numbers in times that count from `start`."""
-        numbers = {n: c for n, c in self.cells.items() if c.kind == "time" and c.unit}
-        moved = {name: replace(cell, start=start) for name, cell in numbers.items()}
+        times = {name: cell for name, cell in self.cells.items() if cell.kind == "time"}
+        moved = {name: replace(cell, start=start) for name, cell in times.items()}
         return replace(self, cells={**self.cells, **moved}, start=start)
 
 

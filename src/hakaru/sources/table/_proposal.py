@@ -11,7 +11,7 @@ from typing import Any
 from hakaru.schema import JOBS
 from hakaru.sources.table._looks import Look
 
-ZONE = 'zone = "UTC"  # the times have no offset: put the site\'s zone here, e.g. "Asia/Tokyo"'
+ZONE = '# zone = "Asia/Tokyo"  # put the site\'s time zone here'
 
 
 @dataclass
@@ -79,17 +79,14 @@ def _unsure(proposal: Proposal) -> list[str]:
 
 
 def _time_section(proposal: Proposal) -> list[str]:
-    lines = []
-    if any(look.naive for look in proposal.looks.values()):
-        lines.append(ZONE)
+    lines = ["", "[time]", ZONE]
     if proposal.start == "1970-01-01":
         lines.append(
             'start = "1970-01-01"  # the times count from the log\'s beginning: put its date here'
         )
     elif proposal.start:
         lines.append(f"start = {quoted(proposal.start)}  # times are days as spreadsheets count")
-        lines += [] if ZONE in lines else [ZONE]
-    return ["", "[time]", *lines] if lines else []
+    return lines
 
 
 def _entry(name: str, proposal: Proposal) -> str:
