@@ -45,7 +45,7 @@ def test_every_queue_has_its_walltime(two: Lake) -> None:
     """Cut to half an hour, the job of four ends there, and so does that of one."""
     said = " ".join(simulate(two, "--walltime", "short=0.5", "--walltime", "long=0.5").split())
     for queue in ("short", "long"):
-        assert f"queue {queue}: 1 requests are cut to 0.5 h, 1 jobs end there" in said
+        assert f"queue {queue}: 1 request cut to 0.5 h, 1 job ended there" in said
 
 
 def test_months_are_those_of_the_sites_clock(two: Lake) -> None:

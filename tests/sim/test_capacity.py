@@ -146,7 +146,7 @@ def test_a_log_that_begins_before_the_nodes_table_is_played_on_its_first_machine
     machine, notes = Inventory(rows).machine("gpu", jobs)
     assert machine is not None
     assert notes[0].startswith(
-        "2 jobs were submitted before the nodes table begins (1970-01-01 00:16 UTC)"
+        "2 jobs submitted before the nodes table begins (1970-01-01 00:16 UTC)"
     )
     got = sim.simulate(jobs, machine, sim.POLICIES.get("easy"))
     assert got.start.tolist() == [0, 0, 1600, 1610]

@@ -136,7 +136,7 @@ def test_before_and_after_the_table_the_machine_is_as_it_was() -> None:
     machine, notes = built(node("a", 0, 200), node("b", 0, 100), node("c", 100, 200), workload=jobs)
     assert (machine.closed, changes(machine)) == ((2,), [(100, 1, "drain"), (100, 2, "up")])
     assert notes == [
-        "2 jobs were submitted before the nodes table begins (2018-01-01 00:00 UTC): the machine is taken "
+        "2 jobs submitted before the nodes table begins (2018-01-01 00:00 UTC): the machine is taken "
         "to have been as it was then",
         "after 2018-01-01 00:03 UTC, where the nodes table ends, the machine stays as it was",
     ]

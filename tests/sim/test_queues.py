@@ -58,7 +58,7 @@ def _hour(text: str) -> float:
 def test_requests_above_the_limit_are_cut_and_jobs_end_there(cluster: Lake) -> None:
     hours, notes = simulated(cluster, "--walltime", "short=2")
     assert hours == [1, 1, 2, 4]
-    assert "queue short: 2 requests are cut to 2 h, 1 jobs end there" in notes
+    assert "queue short: 2 requests cut to 2 h, 1 job ended there" in notes
     assert any(note.endswith("events: one-by-one, walltime short=2") for note in notes)
 
 
@@ -86,7 +86,7 @@ def test_a_scenario_does_the_same(cluster: Lake, tmp_path: Path) -> None:
     done = CliRunner().invoke(main, [str(each) for each in arguments])
     assert done.exit_code == 0, done.output
     notes = json.loads((tmp_path / "w.json").read_text())["variants"][0]["notes"]
-    assert "queue short: 2 requests are cut to 2 h, 1 jobs end there" in notes
+    assert "queue short: 2 requests cut to 2 h, 1 job ended there" in notes
 
 
 def test_a_queue_that_no_job_has(cluster: Lake) -> None:
@@ -137,7 +137,7 @@ def test_what_asks_for_as_much_as_a_queue_allows_stays():
     jobs = workload((0, 3600, 1), (0, 3601, 1), (0, 60, 1, {"requested_s": 3601.0}))
     got, note = limit_queue(jobs, "normal", QueueRule(1))
     assert (got.request.tolist(), got.run.tolist()) == ([3600] * 3, [3600, 3600, 60])
-    assert note == "queue normal: 2 requests are cut to 1 h, 1 jobs end there"
+    assert note == "queue normal: 2 requests cut to 1 h, 1 job ended there"
     refused, _ = limit_queue(jobs, "normal", QueueRule(1, over="refuse"))
     assert refused.table["job_id"].to_pylist() == ["0"]
     assert refused.left_out == {"above the limits of queue normal": 2}

@@ -132,7 +132,7 @@ def test_a_backlog_carries_over_and_a_little_more_is_a_little():
     ]
     may, june, july = months_of(play(jobs, sim.Machine.flat(4), "fcfs"))
     assert (june.backlog, june.trusted, june.overload) == (1, "no", 0)
-    assert "1 jobs of such a month still wait" in june.why
+    assert "1 job of such a month still waits" in june.why
     assert (july.trusted, july.backlog) == ("partly", 0)
     assert "65% of the time" in july.why
     assert may.backlog == 0

@@ -72,7 +72,7 @@ def test_what_has_no_interval_or_no_known_error_is_to_be_tried():
     few = advise(weeks(10), MACHINE, EASY, ("limits",), P95_OF_ANN, lost, effort)
     assert (few.verdict.kind, few.rule) == ("try", None)
     assert few.verdict.why == (
-        "3 weeks are held out and an interval needs 10, so how much of the gain is chance is not known",
+        "an interval needs 10 weeks held out and has 3, so how much of the gain is chance is not known",
     )
     slowdown = replace(P95_OF_ANN, metric="mean_bounded_slowdown")
     unknown = advise(weeks(34), MACHINE, EASY, ("limits",), slowdown, lost, effort)
@@ -171,7 +171,7 @@ FEW, MANY = (Loss("user", "eve", num, 100.0, 400.0) for num in (4, 5))
         ({"interval": (-700.0, 0.0)}, "keep", "holds zero"),
         ({"interval": (-700.0, -1.0)}, "change", None),
         ({"interval": None}, "try", "has no interval"),
-        ({"interval": None, "num_weeks": 9}, "try", "9 weeks are held out and an interval needs 10"),
+        ({"interval": None, "num_weeks": 9}, "try", "an interval needs 10 weeks held out and has 9"),
         ({"error": 500.0}, "keep", "farther from the record (by 8.33 min"),
         ({"error": 499.0}, "change", None),
         ({"error": None}, "try", "how far the replay is from the record"),

@@ -8,6 +8,7 @@ from hakaru.assets import script
 from hakaru.figures import figures_of_runs
 from hakaru.report._page import _environment, _file
 from hakaru.safety.policy import policy_of
+from hakaru.sim.notation import counted
 from hakaru.sim.whatif.table import heading, interval_text, rows
 from hakaru.sim.whatif.words import duration, whose
 
@@ -51,13 +52,9 @@ def whatif_to_html(outcome: Outcome, cluster: str) -> str:
 def _subtitle(outcome: Outcome) -> str:
     num_jobs = outcome.baseline.metrics["num_jobs"]
     return (
-        f"{_counted(len(outcome.variants), 'variant')} beside “{outcome.baseline.name}”, "
-        f"{_counted(int(num_jobs), 'job')} of {_counted(outcome.num_weeks, 'week')}"
+        f"{counted(len(outcome.variants), 'variant')} beside “{outcome.baseline.name}”, "
+        f"{counted(int(num_jobs), 'job')} of {counted(outcome.num_weeks, 'week')}"
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _figures(outcome: Outcome) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from hakaru.sim.machine import KINDS, Change, Group, Kind, Machine
+from hakaru.sim.notation import counted
 
 if TYPE_CHECKING:
     from hakaru.lake import Lake
@@ -164,7 +165,7 @@ def _extended(
     early = 0 if workload is None else int((workload.submit < first).sum())
     if early:
         notes.append(
-            f"{early:,} jobs were submitted before the nodes table begins ({_day(first)}): the machine is "
+            f"{counted(early)} submitted before the nodes table begins ({_day(first)}): the machine is "
             "taken to have been as it was then"
         )
     if last < FOREVER:

@@ -87,12 +87,17 @@ def parse_limit(text: str) -> Limit:
     return _limit(text, scope, what, number, only=found["only"], **more)
 
 
+def counted(number: int, noun: str = "job") -> str:
+    """`1 job`, `2,000 jobs`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def write_note(number: int, note: str) -> str:
     """The jobs and what is noted of them, whose verb follows their number."""
     if number == 1:
         for many, one in ONE_OF_MANY.items():
             note = re.sub(rf"{many}\b", one, note)
-    return f"{number:,} job{'' if number == 1 else 's'} {note}"
+    return f"{counted(number)} {note}"
 
 
 def _check_word(text: str, kind: str, word: str, known: Sequence[str]) -> None:

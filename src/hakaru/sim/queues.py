@@ -10,6 +10,7 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
+from hakaru.sim.notation import counted
 
 if TYPE_CHECKING:
     from hakaru.sim.workload import Workload
@@ -44,8 +45,8 @@ def limit_queue(workload: Workload, name: str, rule: QueueRule) -> tuple[Workloa
         ended = int((cut & (workload.run > request)).sum())
         workload = replace(workload, request=request, run=np.minimum(workload.run, request))
         notes.append(
-            f"queue {name}: {cut.sum():,} requests are cut to {rule.max_walltime_h:g} h, "
-            f"{ended:,} jobs end there"
+            f"queue {name}: {counted(int(cut.sum()), 'request')} cut to {rule.max_walltime_h:g} h, "
+            f"{counted(ended)} ended there"
         )
     reason = f"above the limits of queue {name}"
     return workload.take(~refused, reason) if refused.any() else workload, "; ".join(notes)

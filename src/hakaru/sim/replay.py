@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from hakaru.sim.metrics import groups_of, month_bounds
+from hakaru.sim.notation import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +73,10 @@ class Month:
                 f"{self.far_overload:.0%} of the time: they cannot have had all that is recorded"
             )
         if self.backlog:
-            return f"{self.backlog:,} jobs of such a month still wait in the replay when it begins"
+            verb = "waits" if self.backlog == 1 else "wait"
+            return (
+                f"{counted(self.backlog)} of such a month still {verb} in the replay when it begins"
+            )
         if self.overload > MOST_OVERLOAD:
             return (
                 f"the recorded jobs need a little more than the machine {self.overload:.0%} of the "

@@ -69,7 +69,7 @@ def test_a_queue_cuts_or_refuses_what_asks_for_more() -> None:
     assert cut.request.tolist() == [2 * HOUR, 3 * HOUR, 9 * HOUR]
     assert cut.run.tolist() == [2 * HOUR, 3 * HOUR, 9 * HOUR]
     assert cut.left_out == {"above the limits of queue short": 1}
-    assert note == "queue short: 1 requests are cut to 3 h, 1 jobs end there"
+    assert note == "queue short: 1 request cut to 3 h, 1 job ended there"
     refused, _ = limit_queue(jobs, "short", QueueRule(max_walltime_h=3, over="refuse"))
     assert refused.request.tolist() == [2 * HOUR, 9 * HOUR, HOUR]
 
@@ -87,7 +87,7 @@ def test_a_wider_queue_takes_what_its_old_limit_kept_out() -> None:
     widened, note = change.widen_queue(jobs, "short", rule, SITE.queues["short"])
     names = [widened.names["queue"][code] for code in widened.queue]
     assert names == ["normal", "short", "normal", "normal", "long", "short"]
-    assert note.startswith("queue short takes over 1 jobs of other queues, which its limit of 3 h")
+    assert note.startswith("queue short takes over 1 job of other queues, which its limit of 3 h")
 
 
 def test_jobs_move_only_to_a_queue_that_the_scheduler_knows() -> None:

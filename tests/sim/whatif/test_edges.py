@@ -145,7 +145,13 @@ def test_jobs_that_no_longer_run_are_counted_the_most_first() -> None:
     lost = {"metrics": {"num_no_longer_run": 1.0}, "no_longer_run": {"queue": {"a": 2, "b": 7}}}
     first, second, *_ = told(**lost)
     assert first.startswith("v: 1 job no longer runs, of those that begin under “b”")
-    assert second == "v, by queue: no longer run 7 of jobs of queue b and 2 of jobs of queue a."
+    assert second == "v, by queue: 7 jobs of queue b and 2 jobs of queue a no longer run."
+    for by, group, named in (
+        ("class", "single-pe", "1 single-GPU job no longer runs"),
+        ("user group", "light users (60)", "1 job of light users (60) no longer runs"),
+        ("account", "lab", "1 job of account lab no longer runs"),
+    ):
+        assert told(**lost | {"no_longer_run": {by: {group: 1}}})[1] == f"v, by {by}: {named}."
     (headline,) = headlines(Variant("b", {}), [Variant("v", {"num_no_longer_run": 1.0})], "gpu")
     assert headline.startswith("v: 1 job no longer runs, so that nothing")
 

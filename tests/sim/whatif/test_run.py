@@ -162,7 +162,7 @@ def test_no_gain_is_claimed_by_dropping_those_who_lose(rule: str) -> None:
     assert limit.metrics["num_no_longer_run"] == 12 * 40
     assert limit.no_longer_run["queue"] == {"wes": 480}
     assert told.sentences[0].startswith("limit: 480 jobs no longer run, of those that begin under")
-    assert "limit, by queue: no longer run 480 of jobs of queue wes." in told.sentences
+    assert "limit, by queue: 480 jobs of queue wes no longer run." in told.sentences
     wait = limit.changes["mean_wait_s"]
     assert (wait.low, wait.is_sure) == (None, False)
     assert wait.before == 4000 + (8 * 0 + 8 * 100 + 8 * 200 + 8 * 300 + 8 * 400) / 40  # nan's alone

@@ -141,7 +141,7 @@ def _doubts(evidence: Evidence) -> Iterator[str]:
     if evidence.bounds is None:
         few = evidence.num_weeks < LEAST_WEEKS
         yield (
-            f"{evidence.num_weeks} weeks are held out and an interval needs {LEAST_WEEKS}, so how much of "
+            f"an interval needs {LEAST_WEEKS} weeks held out and has {evidence.num_weeks}, so how much of "
             "the gain is chance is not known"
             if few
             else "this change has no interval, so how much of it is chance is not known"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hakaru.errors import HakaruError
+from hakaru.sim.notation import counted
 from hakaru.sim.whatif.intervals import WEEK_S
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def make_accurate(workload: Workload, spec: AccurateRequests, seed: int) -> Chan
     request = np.where(shorter, needed, workload.request).astype(np.int64)
     note = (
         f"{num:,} of {num_users:,} users (seed {seed}) ask for {spec.factor:g} times what their jobs run, "
-        f"at least {spec.at_least_min:g} min, where that is less than they asked: {shorter.sum():,} jobs"
+        f"at least {spec.at_least_min:g} min, where that is less than they asked: "
+        f"{counted(int(shorter.sum()))}"
     )
     return replace(workload, request=request), note
 
@@ -65,7 +67,7 @@ def widen_queue(workload: Workload, name: str, rule: QueueRule, before: Queue | 
     moves = np.isin(workload.queue, froms) & fits & one_node
     queue = np.where(moves, names.index(name), workload.queue)
     known_h = f", which its limit of {known[0]:g} h kept out" if known[0] else ""
-    note = f"queue {name} takes over {moves.sum():,} jobs of other queues{known_h}"
+    note = f"queue {name} takes over {counted(int(moves.sum()))} of other queues{known_h}"
     return replace(workload, queue=queue), note
 
 

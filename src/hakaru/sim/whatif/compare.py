@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hakaru.sim.metrics import bounded_slowdown, groups_of, measure
+from hakaru.sim.notation import counted
 from hakaru.sim.whatif import intervals as draw
 from hakaru.sim.whatif.curves import busy_of, use_of, waits_of
 from hakaru.sim.whatif.intervals import Interval, Sample, Weeks
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
 from hakaru.sim.whatif.variants import ORIGIN
-from hakaru.sim.whatif.words import counted
 
 if TYPE_CHECKING:
     from hakaru.sim.replay import Known
@@ -264,5 +264,8 @@ def _left_out(schedule: Schedule) -> list[str]:
     notes = [f"{counted(num)} left out: {why}" for why, num in schedule.workload.left_out.items()]
     never = int((schedule.start < 0).sum())
     if never:
-        notes.append(f"{counted(never)} never begin under these rules, and count in no wait")
+        verbs = ("begins", "counts") if never == 1 else ("begin", "count")
+        notes.append(
+            f"{counted(never)} never {verbs[0]} under these rules, and {verbs[1]} in no wait"
+        )
     return notes

@@ -11,8 +11,9 @@ import numpy as np
 
 from hakaru.sim import replay
 from hakaru.sim.metrics import groups_of
+from hakaru.sim.notation import counted
 from hakaru.sim.replay import TRUST, Known
-from hakaru.sim.whatif.words import counted, duration
+from hakaru.sim.whatif.words import duration
 
 if TYPE_CHECKING:
     from hakaru.sim.replay import Month

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from hakaru.sim.notation import counted
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
 
 LEAST_CHANGE_S = 1.0
@@ -101,11 +102,10 @@ def _no_longer(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
             "lose jobs so; values are of the jobs that begin in both."
         )
     for by, counts in variant.no_longer_run.items():
-        named = [
-            f"{num:,} of {whose(GroupChange(by, group, num, {}), unit)}"
-            for group, num in sorted(counts.items(), key=lambda each: -each[1])
-        ]
-        yield f"{variant.name}, by {by}: no longer run {_joined(named)}."
+        ordered = sorted(counts.items(), key=lambda each: -each[1])
+        named = [_num_of(by, group, num, unit) for group, num in ordered]
+        verb = "runs" if sum(counts.values()) == 1 else "run"
+        yield f"{variant.name}, by {by}: {_joined(named)} no longer {verb}."
     if new:
         yield (
             f"{variant.name}: {counted(new)} begin{'s' if new == 1 else ''} that never "
@@ -114,12 +114,19 @@ def _no_longer(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
 
 
 def whose(group: GroupChange, unit: str) -> str:
-    name = CLASSES.get(group.group, group.group) if group.by == "class" else group.group
-    return WHOSE[group.by].format(name.format(unit.upper()) if group.by == "class" else name)
+    name = _class(group.group, unit) if group.by == "class" else group.group
+    return WHOSE[group.by].format(name)
 
 
-def counted(num_jobs: int) -> str:
-    return f"{num_jobs:,} job{'' if num_jobs == 1 else 's'}"
+def _num_of(by: str, group: str, num: int, unit: str) -> str:
+    """How many jobs of a group: `2 multi-node jobs`, `1 job of queue short`."""
+    if by == "class":
+        return counted(num, f"{_class(group, unit)} job")
+    return f"{counted(num)} of {'queue ' + group if by == 'queue' else WHOSE[by].format(group)}"
+
+
+def _class(name: str, unit: str) -> str:
+    return CLASSES.get(name, name).format(unit.upper())
 
 
 def duration(seconds: float, signed: bool = False) -> str:
