@@ -198,6 +198,17 @@ def test_a_class_is_the_same_in_a_simulation_and_in_an_analysis(small: Path):
     assert rows == counts
 
 
+def test_months_of_a_log_with_relative_dates_are_said_to_be_relative(small: Path):
+    dated = small.read_text()
+    said = "the dates of small are relative"
+    assert said not in simulate("--from", small, "--replay", "--by", "month")
+    small.write_text(dated.replace("; UnixStartTime: 1000000000\n", ""))
+    for option in (("--replay",), ("--by", "month")):
+        result = hakaru("simulate", "--from", small, *option)
+        assert "1970-01" in result.stdout and said in " ".join(result.stdout.split()), option
+    assert said not in hakaru("simulate", "--from", small).stdout
+
+
 def test_policies_are_listed():
     said = simulate("--policy", "list")
     assert "EASY backfilling" in said and "easy-sjbf" in said

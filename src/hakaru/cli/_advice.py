@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ class Told:
     objective: Objective
     qos: str = "normal"
     whence: str = ""  # where the machine comes from
+    date_notes: Sequence[str] = ()
 
     @property
     def slurm(self) -> SlurmLines | None:
@@ -123,7 +124,7 @@ def as_document(told: Told) -> dict[str, Any]:
 
 
 def _asked(told: Told, width: int) -> Iterator[Line]:
-    from hakaru.sim.notation import write_limit, write_machine, write_note
+    from hakaru.sim.notation import counted, write_limit, write_machine, write_note
 
     advice, baseline = told.advice, told.advice.space.baseline
     have = ", ".join([baseline.policy.id, *(write_limit(limit) for limit in baseline.limits)])
@@ -141,10 +142,10 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
         + (", ".join(keeps) or "nothing to be kept"),
         f"the machine is {told.whence}",
         f"what you have: {have}",
-        f"searched: {advice.num_searched:,} jobs submitted before {_moment(told):%Y-%m-%d %H:%M}, "
-        f"{advice.num_trials} trials in {duration(advice.seconds)}, {advice.num_allowed} of "
+        f"searched: {counted(advice.num_searched)} submitted before {_moment(told):%Y-%m-%d %H:%M}, "
+        f"{counted(advice.num_trials, 'trial')} in {duration(advice.seconds)}, {advice.num_allowed} of "
         f"{advice.num_settings} settings keep what must be kept{_broken(advice)}; judged by the "
-        f"{advice.num_held_out:,} jobs after",
+        f"{counted(advice.num_held_out)} after",
     ]
     num, total = advice.months
     if num < total:
@@ -260,6 +261,7 @@ def _best(told: Told) -> list[Column]:
 
 def _fidelity(told: Told, width: int) -> Iterator[Line]:
     """The error of the replay: what a gain must be held against."""
+    from hakaru.sim.notation import counted
     from hakaru.sim.replay import Known, differences, months_of
 
     replayed = told.advice.replayed
@@ -270,7 +272,7 @@ def _fidelity(told: Told, width: int) -> Iterator[Line]:
         return
     times = {name: duration(value) for name, value in row.items() if name.endswith("_s")}
     text = (
-        f"for the {row['num_jobs']:,} jobs that count, the recorded median wait is "
+        f"for the {counted(row['num_jobs'])} compared, the recorded median wait is "
         f"{times['recorded_median_s']} and that replayed under what you have "
         f"{times['simulated_median_s']} (means {times['recorded_mean_s']} and "
         f"{times['simulated_mean_s']}); half of the jobs are less than {times['median_apart_s']} "
@@ -279,6 +281,8 @@ def _fidelity(told: Told, width: int) -> Iterator[Line]:
     for line in wrapped(text, width):
         yield line, ""
     months = months_of(replayed, told.zone)
+    for note in told.date_notes:
+        yield from ((line, "bold") for line in wrapped(note, width))
     yield from trust_lines(months, width)
     known = Known.of(replayed, told.zone, told.advice.counted)
     yield from fit_lines(differences(replayed, "month", told.zone), months, known, width)

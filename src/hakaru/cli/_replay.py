@@ -50,10 +50,13 @@ WORDS = {
 }
 
 
-def replay_lines(schedule: Schedule, zone: str, width: int) -> Iterator[Line]:
+def replay_lines(
+    schedule: Schedule, zone: str, width: int, date_notes: Sequence[str] = ()
+) -> Iterator[Line]:
     """Recorded beside simulated waits: of all jobs, by queue, size and month; then what to make of it.
 
-    Where some months contradict the machine, the groups are of the others.
+    Where some months contradict the machine, the groups are of the others. `date_notes` stand beneath the
+    months.
     """
     from hakaru.sim.replay import Known, differences, months_of, trusted_jobs
 
@@ -74,6 +77,8 @@ def replay_lines(schedule: Schedule, zone: str, width: int) -> Iterator[Line]:
     by_month = differences(schedule, "month", zone)
     record = Column("record", [IN_A_WORD[month.trusted] for month in months], right=False)
     yield from _table(by_month, width, _off(by_month), record)
+    for note in date_notes:
+        yield from ((text, "bold") for text in wrapped(note, width))
     yield from trust_lines(months, width)
     yield from fit_lines(by_month, months, Known.of(schedule, zone, keep), width)
     yield from naive_lines(schedule, zone, keep if keep.any() else None, width)
@@ -148,8 +153,8 @@ def fit_lines(
     by_month: pa.Table, months: Sequence[Month], known: Known, width: int
 ) -> Iterator[Line]:
     """Which months that the record does not contradict are replayed within which bound, and why not."""
+    from hakaru.sim.notation import counted
     from hakaru.sim.replay import BOUNDS, off_by
-    from hakaru.sim.whatif.words import counted
 
     fit: dict[str, list[Month]] = {words: [] for _, words in BOUNDS}
     for month, row in zip(months, by_month.to_pylist(), strict=True):

@@ -247,6 +247,7 @@ def _advised(
         taken.machine,
         objective,
         whence="; ".join([taken.whence, *taken.notes]),
+        date_notes=site.date_notes,
     )
 
 

@@ -164,13 +164,13 @@ def command(
             check_name(lake, into)  # before anything is played
         columns = ALL_COLUMNS if into is not None else None
         run.play(data, asked, columns, no_request, least_run_s)
-        told = run.told()
+        told = run.told("month" in by)
         emit(schedule_lines(told, page_width(), by, run.zone))
         if replay:
             from hakaru.cli._replay import replay_lines
 
             click.echo()
-            emit(replay_lines(told.schedule, run.zone, page_width()))
+            emit(replay_lines(told.schedule, run.zone, page_width(), run.site.date_notes))
         if output is not None:
             write_schedule(told, output, run.log_start)
             click.echo(f"wrote {output}", err=True)
@@ -284,7 +284,7 @@ class _Run:
             workload, self.machine, self.rules.policy, self.rules.options(self.zone)
         )
 
-    def told(self) -> Told:
+    def told(self, names_months: bool = False) -> Told:
         from hakaru.sim.notation import write_machine
         from hakaru.sim.people import fair_share_note
 
@@ -293,9 +293,11 @@ class _Run:
         rules += [", ".join(self.rules.words())]
         note = fair_share_note(self.schedule.workload, self.rules.policy)
         rules += [note] if note else []
+        rules += self.site.date_notes if names_months else []
         return Told(self.schedule, self.rules.policy, self.cluster, self.unit, machine, rules)
 
     def store(self, name: str) -> None:
+        from hakaru.sim.notation import counted
         from hakaru.sim.store import store
 
         told = self.told()
@@ -304,7 +306,7 @@ class _Run:
         )
         num_jobs = store(self.lake, self.schedule, name, self.site, label)
         click.echo(
-            f"stored {num_jobs:,} simulated jobs as {name} in {self.lake.workspace}; next: "
+            f"stored {counted(num_jobs, 'simulated job')} as {name} in {self.lake.workspace}; next: "
             f"hakaru show waits --cluster {name} -w {self.lake.workspace}, or store another policy's "
             "and compare the two (from the record it also differs by the replay's error)",
             err=True,

@@ -12,6 +12,7 @@ from hakaru.settings import Cluster, Settings
 from hakaru.sim.inventory import Inventory
 from hakaru.sim.machine import Group, Machine, Placement
 from hakaru.sim.workload import COLUMNS, LEAST_RUN_S, ORDER, NoRequest, Workload
+from hakaru.texts import language
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,6 +116,13 @@ class Site:
     def size(self) -> int | None:
         """GPUs (or CPUs) in a node, where the settings say."""
         return self.cluster.per_node(self.unit)
+
+    @property
+    def date_notes(self) -> list[str]:
+        """What must be said where months are named: the log may not know when it began."""
+        if not self.cluster.relative_dates:
+            return []
+        return [language("en").say("remark", "dates_relative", cluster=self.name)]
 
     def workload(
         self,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.errors import HakaruError
-from hakaru.sim.notation import write_machine, write_note
+from hakaru.sim.notation import counted, write_machine, write_note
 from hakaru.sim.site import Site
 from hakaru.sim.whatif import compare, words
 from hakaru.sim.whatif.fidelity import Fidelity
@@ -65,6 +65,7 @@ def run(
         known_error=fidelity.error,
         notes=(
             *fidelity.notes,
+            *site.date_notes,
             f"The baseline's machine is {runs[0].taken.whence}: "
             f"{write_machine(runs[0].machine, unit)}.",
             *runs[0].taken.notes,
@@ -84,7 +85,8 @@ def _notes(workload: Workload, weeks: Weeks, scenario: Scenario, unit: str) -> l
         f"of submission, drawn in blocks of {weeks.length} as weeks that follow one another are alike (seed "
         f"{scenario.seed}). They say how much the weeks differ, not how true the replay is."
         if weeks.are_enough
-        else f"The log has {weeks.count} weeks; intervals need {LEAST_WEEKS}, so nothing is claimed."
+        else f"The log has {counted(weeks.count, 'week')}; intervals need {LEAST_WEEKS}, so nothing is "
+        "claimed."
     )
     pes = f"{unit.upper()}-hours"
     groups = (
