@@ -131,7 +131,7 @@ def test_a_user_sees_nobody_else(chromium: Any, closed_site: Running) -> None:
             assert not [name for name in others if f">{name}<" in html or f" {name} " in html], path
         page.open("/")  # of two people's cluster nothing, of the other all that many people share
         assert (
-            "fewer than 5 people" in page.page.locator("[data-cluster=tiny]").inner_text().lower()
+            "fewer than 6 people" in page.page.locator("[data-cluster=tiny]").inner_text().lower()
         )
         assert (
             "43 jobs" in page.page.locator("[data-cluster=c] [data-measure=pe_hours]").inner_text()

@@ -106,10 +106,10 @@ def test_which_clock_the_times_are_on(
 @pytest.mark.parametrize(
     ("header", "line", "id", "told"),
     [
-        ("", STARTED, "arrivals-by-hour", ["the dates of c are relative"]),
-        ("; UnixStartTime: 749433603\n", STARTED, "arrivals-by-hour",
+        ("", STARTED, "users-by-quarter", ["the dates of c are relative"]),
+        ("; UnixStartTime: 749433603\n", STARTED, "users-by-quarter",
          ["hours and days of c are in UTC", "zone = "]),
-        (ZONED, STARTED, "arrivals-by-hour", []),
+        (ZONED, STARTED, "users-by-quarter", []),
         (ZONED, UNSTARTED, "states?weight=gpu-hours", ["the log of c does not say how its jobs ended"]),
     ],
 )  # fmt: skip

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from tests.conftest import job, put_jobs
 from tests.web._site import running, settings
 
 API = "/api/v1"
+TIMEOUT_S = 30
 ENDLESS = "SELECT count(*) AS n FROM range(10000000000) AS a, jobs"
 COUNT = "SELECT count(*) AS n FROM jobs"
 
@@ -172,30 +173,55 @@ def test_the_cache_is_bounded_in_bytes_and_the_oldest_leave() -> None:
     assert cache.num_bytes == 0
 
 
-def test_a_question_that_many_ask_at_once_is_asked_once() -> None:
-    cache: Cache[int] = Cache(100_000, lambda value: 1)
-    made: list[int] = []
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+    """Released once for each who waits for the answer to another's question."""
+    waiting = threading.Semaphore(0)
+
+    class Watched(Future[int]):
+        def result(self, timeout: float | None = None) -> int:
+            waiting.release()
+            return super().result(timeout)
+
+    monkeypatch.setattr("hakaru.web.cache.Future", Watched)
+    return waiting
+
+
+def asked_at_once(
+    cache: Cache[int], answer: Callable[[], int], waiting: threading.Semaphore
+) -> tuple[list[Future[int]], int]:
+    """What four who ask the same get, and how often it was asked; the answer comes when three wait."""
+    calls: list[int] = []
+    go = threading.Event()
 
     def make() -> int:
-        time.sleep(0.2)
-        made.append(1)
-        return 7
-
-    with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(lambda _: cache.get("q", make), range(8))) == [7] * 8
-    assert len(made) == 1
-
-
-def test_a_failure_is_told_to_all_who_wait_and_not_kept() -> None:
-    cache: Cache[int] = Cache(100_000, lambda value: 1)
-
-    def fail() -> int:
-        time.sleep(0.1)
-        raise ValueError("no")
+        calls.append(1)
+        go.wait()
+        return answer()
 
     with ThreadPoolExecutor(4) as pool:
-        waiting = [pool.submit(cache.get, "q", fail) for _ in range(4)]
-        assert all(isinstance(each.exception(), ValueError) for each in waiting)
+        asked = [pool.submit(cache.get, "q", make) for _ in range(4)]
+        all_wait = all(waiting.acquire(timeout=TIMEOUT_S) for _ in range(3))
+        go.set()
+    assert all_wait, "some asked for themselves"
+    return asked, len(calls)
+
+
+def test_a_question_that_many_ask_at_once_is_asked_once(waiting: threading.Semaphore) -> None:
+    cache: Cache[int] = Cache(100_000, lambda value: 1)
+    asked, num_calls = asked_at_once(cache, lambda: 7, waiting)
+    assert [each.result() for each in asked] == [7] * 4
+    assert num_calls == 1
+
+
+def test_a_failure_is_told_to_all_who_wait_and_not_kept(waiting: threading.Semaphore) -> None:
+    def fail() -> int:
+        raise ValueError("no")
+
+    cache: Cache[int] = Cache(100_000, lambda value: 1)
+    asked, num_calls = asked_at_once(cache, fail, waiting)
+    assert [str(each.exception()) for each in asked] == ["no"] * 4
+    assert num_calls == 1
     assert cache.get("q", lambda: 7) == 7
 
 
@@ -206,4 +232,4 @@ def test_people_are_counted_in_the_fullest_file_where_ids_are_per_file(tmp_path:
     rows = [job(i, user=f"{log}/{i % 3}") for i, log in enumerate(["Q1"] * 3 + ["Q2"] * 3)]
     for facts, people in (("{}", 6), ('{"users_per_file": true}', 3)):
         lake = put_jobs(Lake.create(tmp_path / str(people)), rows, facts)
-        assert num_people(Readers(lake), Selection(clusters=("c",))) == people
+        assert num_people(Readers(lake), Selection(clusters=("c",)), "jobs") == people
