@@ -35,7 +35,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows += [(at + 100 + 200 * i, 100, 1, ANN, 1900 - 200 * i) for i in range(4)]
         rows.append((at + 900, 100, 1, ANN, 1200))
     rows.append((33 * WEEK + 5000, 10, 5, ANN, 0))
-    lines = ["; UnixStartTime: 1514764800", "; MaxProcs: 4"]
+    lines = ["; UnixStartTime: 1514764800", "; TimeZoneString: UTC", "; MaxProcs: 4"]
     for number, (submit, run, procs, user, wait) in enumerate(rows, 1):
         asked = f"{procs} {run} -1 1 {user} {user + 10} -1 1 -1 -1 -1"
         lines.append(f"{number} {submit} {wait} {run} {procs} -1 -1 {asked}")
