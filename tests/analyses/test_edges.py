@@ -30,7 +30,7 @@ def users(*amounts: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("id", "params", "message"),
     [
-        ("users", {"limit": 10_001}, "limit is between 1 and 10000, not 10001"),
+        ("users", {"limit": 100_001}, "limit is between 1 and 100000, not 100001"),
         ("job-shapes", {"sample": 5001}, "sample is between 10 and 5000"),
         ("load", {"bins": 1}, "bins is between 2 and 100000"),
         ("walltime", {"long_h": "inf"}, "long_h is a finite number"),

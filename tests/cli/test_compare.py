@@ -129,15 +129,70 @@ def test_unknown_is_null_with_its_reason(two: Lake) -> None:
 def test_contrasts_are_sentences_of_computed_numbers(two: Lake) -> None:
     told = {c["subject"]: c["sentences"] for c in compare(two, "c", "d")["contrasts"]}
     assert told["Single PE"] == [
-        "c: 66.7 % of jobs use one GPU; d: 25.0 % of jobs use one processor: 2.7 times as many."
+        "c: 66.7 % of jobs that ran for at least 60 s use one GPU (3 of 4 jobs); d: 25.0 % of jobs that "
+        "ran for at least 60 s use one processor: 2.7 times as many."
     ]
     # d's requests and waits are not known: the sentence speaks of c alone
     assert told["Requests"] == [
-        "c: jobs run for 26.7 % (mean) and 20.0 % (median) of the time they ask for."
+        "c: completed jobs that ran for at least 60 s run for 26.7 % (mean) and 20.0 % (median) of the "
+        "time they ask for (3 of 4 jobs)."
     ]
     assert told["Wait"] == ["c: jobs wait for 10 s (median) and 25 s (mean)."]
     of_d = {c["subject"] for c in compare(two, "d", "c")["contrasts"]}
     assert "Single PE" in of_d and not {"Requests", "Wait"} & of_d
+
+
+def test_a_state_that_a_log_never_records_is_unknown(lake: Lake) -> None:
+    """30 completed and 10 cancelled, as in RICC: nothing says that none failed. Of d's jobs one did."""
+    rows = [job(n, state="cancelled" if n % 4 == 0 else "completed") for n in range(40)]
+    put_jobs(
+        lake,
+        rows + [row | {"cluster": "d"} for row in rows] + [job(40, cluster="d", state="failed")],
+    )
+    document = compare(lake, "c", "d")
+    c, d = (values(document, name) for name in "cd")
+    assert (c["share_failed"], c["num_failed_jobs"], c["share_gpu_time_failed"]) == (None,) * 3
+    assert (c["share_cancelled"], d["share_failed"], d["num_failed_jobs"]) == (0.25, 1 / 41, 1)
+    (failed,) = [m["computed"]["c"] for m in document["metrics"] if m["id"] == "share_failed"]
+    assert failed["reason"] == (
+        "no job of the log is failed or out_of_memory or node_failed: it may not record that"
+    )
+    # a log that records failures may have a queue without one
+    shown = hakaru(
+        *("compare", "d", "-w", lake.workspace, "--metric", "share_failed", "--format", "json"),
+        *("--where", "job_id < '2'"),
+    )
+    assert values(json.loads(shown.stdout), "d")["share_failed"] == 0
+
+
+def test_what_a_number_is_not_stands_beside_it(lake: Lake) -> None:
+    """Three jobs of one GPU at once on a machine of two; nobody knows the queue's limit."""
+    put_jobs(lake, [job(n) for n in range(3)], '{"nodes": 1, "gpus_per_node": 2}')
+    document = compare(lake, "c")
+    computed = {m["id"]: m["computed"]["c"] for m in document["metrics"]}
+    share = computed["utilisation_mean"]["caveat"].partition("for ")[2]
+    assert share.endswith(" % of this time") and float(share.split()[0]) > 90
+    seen = "where no limit is known, it is the longest request seen in the queue"
+    assert computed["share_at_max"]["caveat"] == seen
+    told = {c["subject"]: c["sentences"][0] for c in document["contrasts"]}
+    assert f"(jobs exceed the machine's size for {share})." in told["Utilisation"]
+    assert told["Maximum"].endswith(f"ask for their queue's maximum ({seen}).")
+    page = hakaru("compare", "c", "-w", lake.workspace, "--published", "none").output
+    assert f"c: jobs exceed the machine's size for {share}\n" in page
+    assert "Utilisation" in page and " % (a)" in page
+
+
+def test_five_days_have_no_busiest_weekday(lake: Lake) -> None:
+    """Monday to Friday, most of them on a Wednesday."""
+    days = [1, 2, 3, 3, 3, 4, 5]
+    times = [{"submitted_at": utc(f"2018-01-0{day}T00:00:00")} for day in days]
+    put_jobs(lake, [job(n, **each) for n, each in enumerate(times)])
+    c = values(compare(lake, "c"), "c")
+    assert (c["peak_weekday"], c["weekday_peak_ratio"]) == (None, None)
+    assert c["peak_hour"] == 0
+    put_jobs(lake, [job(n, submitted_at=utc(f"2018-01-0{n}T00:00:00")) for n in (6, 7)])
+    c = values(compare(lake, "c"), "c")
+    assert (c["peak_weekday"], c["weekday_peak_ratio"]) == (2, 3.0)
 
 
 def test_the_first_is_set_against_each_of_the_others(two: Lake) -> None:
@@ -195,7 +250,7 @@ def test_synthetic_clusters_are_marked(two: Lake) -> None:
     put(two, INGESTS.name, [row | {"started_at": when, "ended_at": when}])
     output = hakaru("compare", "c", "d", "-w", two.workspace, "--metric", "share_single_pe").output
     output = " ".join(output.split())  # wherever the terminal's width breaks it
-    assert "d (SYNTHETIC): 25.0 % of jobs use one processor" in output
+    assert "d (SYNTHETIC): 25.0 % of jobs that ran for at least 60 s use one processor" in output
     assert [c["synthetic"] for c in compare(two, "c", "d")["clusters"]] == [False, True]
     rows = hakaru("compare", "d", "-w", two.workspace, "--format", "csv").output
     assert ",d,synthetic," in rows and ",d,computed," not in rows
@@ -278,7 +333,7 @@ def test_sentences_then_the_headline_then_notes(two: Lake) -> None:
     lines = hakaru("compare", "c", "d", "-w", two.workspace).output.splitlines()
     table = next(i for i, line in enumerate(lines) if line.startswith("metric"))
     notes = next(i for i, line in enumerate(lines) if line.startswith("(a) "))
-    assert lines[0].startswith("• c: 66.7 % of jobs use one GPU") and 0 < table < notes
+    assert lines[0].startswith("• c: 66.7 % of jobs that ran") and 0 < table < notes
     assert not any("Processors of a node" in line for line in lines)
     every = hakaru("compare", "c", "d", "-w", two.workspace, "--all").output
     assert "Processors of a node" in every
@@ -344,7 +399,9 @@ def test_the_contrasts_of_the_paper(real: Callable[..., Any]) -> None:
     assert gaia["share_multi_node"] is None and aaic["num_users"] is None
     told = {c["subject"]: c["sentences"] for c in document["contrasts"]}
     assert told["Single PE"][0] == (
-        "aaic: 96.2 % of jobs use one GPU; ricc: 77.4 % of jobs use one processor: 1.2 times as many."
+        "aaic: 96.2 % of jobs that ran for at least 60 s use one GPU (360,756 of 459,545 jobs); ricc: "
+        "77.4 % of jobs that ran for at least 60 s use one processor (356,072 of 447,794 jobs): 1.2 times "
+        "as many."
     )
     assert "aaic: weak scaling" in told["Scaling"][0] and "gaia: strong" in told["Scaling"][0]
     assert told["Scaling"][0].endswith("opposite signs."), "what differs comes first"

@@ -76,7 +76,7 @@ def test_ends_of_an_interval_in_every_form() -> None:
     assert "(a) d|e: too few" in page and "[1] A & B, SC 2019: p.1" in page
     assert "c: 12.5 % of the rows of its log " in page
     assert "  c, waits: 3 of 4 jobs" in page
-    assert "weak scaling (Spearman 0.250, 95 % of samples between 0.125 and 0.375)" in page
+    assert "weak scaling of jobs (Spearman 0.250, 95 % of samples between 0.125 and 0.375)" in page
     assert "Published: Philly −0.500, strong scaling [1]." in page
 
 
@@ -143,7 +143,7 @@ def test_a_subject_judges_the_numbers_that_it_names() -> None:
         for by, id in zip(subject.by, subject.metrics, strict=bool(subject.by)):
             assert by in id.split("_"), subject.name
     said = {
-        subject.name: subject.say([Cell(0.25), Cell(0.5)][: len(subject.metrics)], "gpu")
+        subject.name: subject.say([Cell(0.25), Cell(0.5)][: len(subject.metrics)], "gpu", "jobs")
         for subject in SUBJECTS
     }
     for name, metrics in ((subject.name, subject.metrics) for subject in SUBJECTS):
@@ -171,7 +171,9 @@ def test_signs(x: float, y: float, told: str) -> None:
 def test_more_and_less_accurate_than_nothing() -> None:
     assert AS_ACCURATE(Cell(0.5), Cell(0.0)) == "more accurate"
     assert AS_ACCURATE(Cell(0.0), Cell(0.5)) == "less accurate"
-    assert _say_scaling([Cell(-0.25)], "gpu") == "strong scaling (Spearman −0.250)"
+    assert _say_scaling([Cell(-0.25)], "gpu", "jobs") == (
+        "strong scaling of jobs (Spearman −0.250)"
+    )
 
 
 @pytest.mark.parametrize(

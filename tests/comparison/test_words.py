@@ -69,7 +69,7 @@ def test_one_number_as_a_multiple_of_another(x: float, y: float, text: str) -> N
     [
         (Cell(0.25, "", 0.2, 0.3), "weak scaling"),
         (Cell(-0.5, "", -0.6, -0.4), "strong scaling"),
-        (Cell(0.01, "", -0.1, 0.1), "neither"),
+        (Cell(0.01, "", -0.1, 0.1), "neither weak nor strong scaling"),
         (Cell(-0.2293), "strong scaling"),
     ],
 )

@@ -66,14 +66,18 @@ def test_failures_are_told_from_a_twentieth_on(
 def test_one_state_for_all_jobs_says_nothing_of_how_they_ended(
     state: str, lake_of: Callable[..., Lake]
 ) -> None:
-    """Elsewhere 1 to 45 % failed: 100 % and 0 % would stand out. With a job of another state they do."""
+    """Elsewhere 1 to 45 % failed: 100 % and 0 % would stand out. With a job of another state 100 % do.
+
+    Where no job failed, the log may not record failures, whatever else it records.
+    """
     about_ends = {"failed", "not-completed", "beside-share_failed"}
     one = findings(lake_of([job(n, state=state) for n in range(40)]))
     assert not about_ends & one.keys()
     assert "waits" in one
     other = "completed" if state == "failed" else "timeout"
     two = findings(lake_of([*(job(n, state=state) for n in range(40)), job(40, state=other)]))
-    assert "beside-share_failed" in two and ("failed" in two) == (state == "failed")
+    assert ({"beside-share_failed", "failed"} <= two.keys()) == (state == "failed")
+    assert state == "failed" or not about_ends & two.keys()
 
 
 @pytest.mark.parametrize(

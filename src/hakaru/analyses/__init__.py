@@ -1,8 +1,7 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
 from hakaru.analyses._base import ANALYSES, HAS_SIZE, Analysis, Param, Rule, analysis, load_all
-from hakaru.analyses._caveats import caveat_remarks
-from hakaru.analyses._caveats import caveat_remarks
+from hakaru.analyses._caveats import FEW_JOBS, caveat_remarks
 from hakaru.analyses._remarks import missing_remarks, over_remarks, remarks, unit_remarks
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._run import Session, open_session
@@ -26,6 +25,7 @@ __all__ = [
     "CLASSES",
     "COLUMNS",
     "DERIVED",
+    "FEW_JOBS",
     "GROUPS",
     "HAS_SIZE",
     "STEPS",
@@ -42,7 +42,6 @@ __all__ = [
     "Session",
     "Unit",
     "analysis",
-    "caveat_remarks",
     "caveat_remarks",
     "class_name",
     "counted",

@@ -62,20 +62,25 @@ def caveats_of(
     return Caveats(tuple(unzoned), tuple(relative), alone, keeps)
 
 
-def one_state(
+def recorded_states(
     engine: Engine, stored: Callable[[Collection[str]], str], name: str
-) -> OneState | None:
-    """The only state of a cluster's ended jobs, or of jobs whose end is unknown; null where they differ."""
-    listed = ", ".join(f"'{state}'" for state in ENDED)
-    (row,) = engine.query(
+) -> dict[str | None, int]:
+    """The states of a cluster's jobs (null: unknown), with the number of jobs of each."""
+    rows = engine.query(
         f"""
-        SELECT count(*) AS num_jobs, count(state) AS num_known, min(state) AS least, max(state) AS most
-        FROM {stored(["cluster", "state"])} AS stored
-        WHERE cluster = '{name}' AND (state IS NULL OR state IN ({listed}))
+        SELECT state, count(*) AS num_jobs FROM {stored(["cluster", "state"])} AS stored
+        WHERE cluster = '{name}' GROUP BY state
         """
     ).to_pylist()
-    is_one = row["least"] == row["most"] and row["num_known"] in (0, row["num_jobs"])
-    return OneState(row["least"]) if is_one and row["num_jobs"] >= FEW_JOBS else None
+    return {row["state"]: row["num_jobs"] for row in rows}
+
+
+def one_state(recorded: Mapping[str | None, int]) -> OneState | None:
+    """The only state of a cluster's ended jobs, or of jobs whose end is unknown; null where they differ."""
+    ended = [state for state in recorded if state is None or state in ENDED]
+    if len(ended) != 1 or recorded[ended[0]] < FEW_JOBS:
+        return None
+    return OneState(ended[0])
 
 
 def caveat_remarks(result: Result, words: Language) -> list[str]:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses._base import ANALYSES, Analysis, Rule
-from hakaru.analyses._caveats import OneState, caveats_of, one_state
+from hakaru.analyses._caveats import caveats_of, one_state, recorded_states
 from hakaru.analyses._machine import Over, Seen, seen
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._select import (
@@ -47,7 +47,7 @@ class Session:
     missing: Mapping[str, float] = field(default_factory=dict)  # rejected shares worth a remark
     chosen_unit: Unit | None = None
     _units: dict[str, Unit] = field(default_factory=dict, init=False)
-    _states: dict[str, OneState | None] = field(default_factory=dict, init=False)
+    _states: dict[str, Mapping[str | None, int]] = field(default_factory=dict, init=False)
     _scope: Any = field(default=None, init=False)
     _words: set[str] = field(default_factory=set, init=False)
     _beside: set[str] = field(default_factory=set, init=False)
@@ -93,7 +93,7 @@ class Session:
                 selection.clusters,
                 {*words_of(sql), selection.by or ""},
                 selection.states or analysis.states,
-                self._one_state,
+                lambda name: one_state(self.states(name)),
             ),
         )
 
@@ -106,9 +106,10 @@ class Session:
         """All stored jobs of all clusters, as something that a query can select from."""
         return self.engine.relation(JOBS, self.files, columns)
 
-    def _one_state(self, cluster: str) -> OneState | None:
+    def states(self, cluster: str) -> Mapping[str | None, int]:
+        """The states that a cluster's log records (null: unknown), with their number of jobs."""
         if cluster not in self._states:
-            self._states[cluster] = one_state(self.engine, self.stored, cluster)
+            self._states[cluster] = recorded_states(self.engine, self.stored, cluster)
         return self._states[cluster]
 
     def unit(self, cluster: str) -> Unit:

@@ -15,9 +15,11 @@ Sort = Literal[
     "share_completed", "share_failed", "share_timeout", "share_cancelled", "lost_pe_hours", "name",
 ]  # fmt: skip
 PARAMS = (
-    Param("sort", "pe_hours", "Column to sort by; ties are sorted by name.", choices=get_args(Sort)),
+    Param(
+        "sort", "pe_hours", "Column to sort by; ties are sorted by name.", choices=get_args(Sort)
+    ),
     Param("order", "desc", "The greatest first, or the least.", choices=("desc", "asc")),
-    Param("limit", 100, "Rows at most.", low=1, high=1_000_000),
+    Param("limit", 100, "Rows at most.", low=1, high=100_000),
     Param("offset", 0, "Rows to pass over before the first.", high=1_000_000_000),
 )
 WAIT, RUN, ACCURACY = 1, 2, 3  # the kinds of values that have quantiles

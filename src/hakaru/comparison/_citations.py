@@ -31,10 +31,12 @@ class Notes:
         return f"[{list(self.sources).index(figure.source) + 1}]"
 
     def reason(self, cluster: str, cell: Cell) -> str:
-        clusters = self.reasons.setdefault(cell.reason, [])
+        """The letter of the reason for a missing number, or of the caveat on one."""
+        reason = cell.reason or cell.caveat
+        clusters = self.reasons.setdefault(reason, [])
         if cluster not in clusters:
             clusters.append(cluster)
-        return _letter(list(self.reasons).index(cell.reason))
+        return _letter(list(self.reasons).index(reason))
 
     def lines(self, whole: bool = True) -> Iterator[str]:
         for index, (reason, clusters) in enumerate(self.reasons.items()):

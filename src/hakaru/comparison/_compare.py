@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hakaru.analyses import Result, Selection, counted, load_all, unit_remarks
+from hakaru.analyses import FEW_JOBS, Result, Selection, counted, load_all, unit_remarks
 from hakaru.comparison._period import period_of
 from hakaru.comparison._users import users_note
-from hakaru.reference.metrics import Cell, Metric, read
+from hakaru.reference.metrics import Cell, Metric, read, wanted_states
 from hakaru.reference.published import Published, first_of_each, without_parts
 from hakaru.texts import language
 
@@ -48,6 +48,7 @@ class Line:
     counting: str
     cells: dict[str, Cell]
     published: dict[str, Published]
+    jobs: str = "jobs"  # the same as `counting`, as a sentence speaks of them
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def compare(
             counting=runs.counting(metric),
             cells={cluster: runs.cell(metric, cluster) for cluster in clusters},
             published=_beside(metric.id, published),
+            jobs=runs.jobs(metric),
         )
         for metric in metrics
     ]
@@ -125,18 +127,41 @@ class _Runs:
         result = self._result(metric, cluster)
         if result.num_used == 0:
             return Cell(None, self._why_empty(result, cluster))
-        return _finite(read(metric, result.rows))
+        cell = _finite(read(metric, result.rows))
+        if cell.value is None:
+            return cell
+        if cell.value == 0 and (reason := self._unrecorded(metric, cluster)):
+            return Cell(None, reason)
+        counted = (result.num_used, result.num_selected)
+        return replace(cell, caveat=_caveat(metric, result), counted=counted)
+
+    def jobs(self, metric: Metric) -> str:
+        chosen = self._counted(metric)
+        return language("en").jobs(chosen.min_run_s, chosen.states) if chosen else "jobs"
 
     def counting(self, metric: Metric) -> str:
         """Which jobs the metric counts, in a few words: nothing where all of them."""
-        if metric.setting:
+        chosen = self._counted(metric)
+        if chosen is None:
             return ""
-        chosen = counted(load_all().get(metric.analysis), self._selection(metric, ""))
         states = [state for state in chosen.states if state != "any"]
         parts = [" or ".join(states)] if states else []
         parts += [f"≥ {chosen.min_run_s:g} s"] if chosen.min_run_s else []
         fixed = metric.min_run_s is not None and not parts
         return "all that ran" if fixed else ", ".join(parts)
+
+    def _counted(self, metric: Metric) -> Selection | None:
+        if metric.setting:
+            return None
+        return counted(load_all().get(metric.analysis), self._selection(metric, ""))
+
+    def _unrecorded(self, metric: Metric, cluster: str) -> str:
+        """Why a share of no jobs is unknown: a log that never records a state says nothing of it."""
+        states = wanted_states(metric)
+        found = self.session.states(cluster)
+        if not states or sum(found.values()) < FEW_JOBS or found.keys() & {*states}:
+            return ""
+        return f"no job of the log is {' or '.join(states)}: it may not record that"
 
     def left_out(self) -> list[str]:
         """How many jobs of each cluster the rules left out; analyses with the same rules together."""
@@ -185,6 +210,18 @@ class _Runs:
         return Cell(value, "" if value is not None else metric.missing)
 
 
+def _caveat(metric: Metric, result: Result) -> str:
+    """What the number of a metric is not, by the rest of its table."""
+    if metric.column == "utilisation":
+        return ", ".join(
+            f"jobs exceed the machine's size for {over.share * 100:.1f} % of this time"
+            for over in result.over.values()
+        )
+    if metric.column == "share_at_max" and result.rows[0]["share_with_known_limit"] < 1:
+        return "where no limit is known, it is the longest request seen in the queue"
+    return ""
+
+
 def _by_unit(result: Result) -> list[str]:
     return unit_remarks(result, language("en"))
 
@@ -208,4 +245,6 @@ def _finite(cell: Cell) -> Cell:
 
 def _rules(result: Result) -> str:
     """The rules that left jobs out, with their number; nothing where none did."""
-    return ", ".join(f"{e.num_jobs:,}: only jobs {e.rule}" for e in result.left_out if e.num_jobs)
+    words = language("en", *result.units.values())
+    left = [entry for entry in result.left_out if entry.num_jobs]
+    return ", ".join(f"{e.num_jobs:,}: only jobs {words.rule(e.rule)}" for e in left)

@@ -16,6 +16,7 @@ from hakaru.reference.published import Published
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 SAME_WITHIN = 0.05
+NEITHER = "neither weak nor strong scaling"
 SAME = frozenset(("the same", "about the same", "the same sign", "no sign in either"))
 
 
@@ -25,7 +26,7 @@ class Subject:
 
     name: str
     metrics: tuple[str, ...]
-    say: Callable[[Sequence[Cell], str], str]
+    say: Callable[[Sequence[Cell], str, str], str]
     judge: Callable[[Cell, Cell], str]
     by: tuple[str, ...] = ()
 
@@ -113,7 +114,14 @@ def _cells(comparison: Comparison, subject: Subject, cluster: str) -> list[Cell]
 
 
 def _phrase(comparison: Comparison, subject: Subject, name: str, cells: Sequence[Cell]) -> str:
-    return f"{comparison.name(name)}: {subject.say(cells, comparison.units[name])}"
+    """What is so of one cluster, how many jobs it rests on, and what must be said beside it."""
+    line = comparison.line(subject.metrics[0])
+    told = subject.say(cells, comparison.units[name], line.jobs if line else "jobs")
+    beside = []
+    if (counted := cells[0].counted) and counted[0] < counted[1]:
+        beside.append(f"{counted[0]:,} of {counted[1]:,} jobs")
+    beside += [cells[0].caveat] if cells[0].caveat else []
+    return f"{comparison.name(name)}: {told}" + (f" ({'; '.join(beside)})" if beside else "")
 
 
 def _verdicts(subject: Subject, first: Sequence[Cell], other: Sequence[Cell]) -> list[str]:
@@ -145,8 +153,8 @@ def times(how: str, more: str, less: str) -> Callable[[Cell, Cell], str]:
 def _signs(x: Cell, y: Cell) -> str:
     a, b = scaling(x), scaling(y)
     if a == b:
-        return "the same sign" if a != "neither" else "no sign in either"
-    return "opposite signs" if "neither" not in (a, b) else "only one has a sign"
+        return "the same sign" if a != NEITHER else "no sign in either"
+    return "opposite signs" if NEITHER not in (a, b) else "only one has a sign"
 
 
 def scaling(cell: Cell) -> str:
@@ -154,7 +162,7 @@ def scaling(cell: Cell) -> str:
     assert cell.value is not None
     low = cell.value if cell.low is None else cell.low
     high = cell.value if cell.high is None else cell.high
-    return "weak scaling" if low > 0 else "strong scaling" if high < 0 else "neither"
+    return "weak scaling" if low > 0 else "strong scaling" if high < 0 else NEITHER
 
 
 def _factor(ratio: float) -> str:
@@ -175,53 +183,53 @@ def _value(cell: Cell, unit: str) -> str:
     return shown(cell.value, unit)
 
 
-def _say_single(cells: Sequence[Cell], unit: str) -> str:
+def _say_single(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     one = "one GPU" if unit == "gpu" else "one processor"
-    return f"{_value(cells[0], 'share')} of jobs use {one}"
+    return f"{_value(cells[0], 'share')} of {jobs} use {one}"
 
 
-def _say_requests(cells: Sequence[Cell], unit: str) -> str:
+def _say_requests(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     mean, median = (_value(cell, "share") for cell in cells)
-    return f"jobs run for {mean} (mean) and {median} (median) of the time they ask for"
+    return f"{jobs} run for {mean} (mean) and {median} (median) of the time they ask for"
 
 
-def _say_maximum(cells: Sequence[Cell], unit: str) -> str:
-    return f"{_value(cells[0], 'share')} ask for their queue's maximum"
+def _say_maximum(cells: Sequence[Cell], unit: str, jobs: str) -> str:
+    return f"{_value(cells[0], 'share')} of {jobs} ask for their queue's maximum"
 
 
-def _say_scaling(cells: Sequence[Cell], unit: str) -> str:
+def _say_scaling(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     cell = cells[0]
     within = ""
     if cell.low is not None and cell.high is not None:
         ends = [shown(end, "correlation") for end in (cell.low, cell.high)]
         within = f", 95 % of samples between {' and '.join(ends)}"
-    return f"{scaling(cell)} (Spearman {_value(cell, 'correlation')}{within})"
+    return f"{scaling(cell)} of {jobs} (Spearman {_value(cell, 'correlation')}{within})"
 
 
-def _say_week(cells: Sequence[Cell], unit: str) -> str:
+def _say_week(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     return f"the busiest weekday has {_value(cells[0], 'ratio')} times the jobs of the quietest"
 
 
-def _say_gaps(cells: Sequence[Cell], unit: str) -> str:
+def _say_gaps(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     return f"{_value(cells[0], 's')} between submissions (median)"
 
 
-def _say_run(cells: Sequence[Cell], unit: str) -> str:
+def _say_run(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     median, mean = (_value(cell, "s") for cell in cells)
-    return f"jobs run for {median} (median) and {mean} (mean)"
+    return f"{jobs} run for {median} (median) and {mean} (mean)"
 
 
-def _say_ends(cells: Sequence[Cell], unit: str) -> str:
+def _say_ends(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     return f"{_value(cells[0], 'share')} of the jobs that ended completed"
 
 
-def _say_use(cells: Sequence[Cell], unit: str) -> str:
+def _say_use(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     return f"jobs hold {_value(cells[0], 'share')} of the machine"
 
 
-def _say_wait(cells: Sequence[Cell], unit: str) -> str:
+def _say_wait(cells: Sequence[Cell], unit: str, jobs: str) -> str:
     median, mean = (_value(cell, "s") for cell in cells)
-    return f"jobs wait for {median} (median) and {mean} (mean)"
+    return f"{jobs} wait for {median} (median) and {mean} (mean)"
 
 
 AS_MANY = times("many", "more", "fewer")

@@ -64,7 +64,8 @@ def to_csv(comparison: Comparison) -> str:
         head = {"metric": metric.id, "label": metric.label, "unit": metric.unit}
         for name, cell in line.cells.items():
             kind = "synthetic" if name in comparison.synthetic else "computed"
-            values = {"value": cell.value, "low": cell.low, "high": cell.high, "note": cell.reason}
+            values: dict[str, Any] = {"value": cell.value, "low": cell.low, "high": cell.high}
+            values["note"] = cell.reason or cell.caveat
             write(head | {"counting": line.counting, "cluster": name, "kind": kind} | values)
         for figure in line.published.values():
             write(head | {"kind": "published"} | _csv_figure(figure))
@@ -112,7 +113,8 @@ def _json_cell(cell: Cell) -> dict[str, Any]:
     if cell.value is None:
         return {"value": None, "reason": cell.reason}
     interval = {} if cell.low is None else {"low": _known(cell.low), "high": _known(cell.high)}
-    return {"value": cell.value, **interval}
+    caveat = {"caveat": cell.caveat} if cell.caveat else {}
+    return {"value": cell.value, **interval, **caveat}
 
 
 def _known(value: float | None) -> float | None:

@@ -56,9 +56,10 @@ def jobs_counted(comparison: Comparison) -> list[str]:
 def _cell(notes: Notes, cluster: str, cell: Cell, unit: str) -> str:
     if cell.value is None:
         return f"– ({notes.reason(cluster, cell)})"
+    mark = f" ({notes.reason(cluster, cell)})" if cell.caveat else ""
     if cell.low is None or cell.high is None:
-        return shown(cell.value, unit)
-    return f"{shown(cell.value, unit)} [{shown(cell.low, unit)}, {shown(cell.high, unit)}]"
+        return shown(cell.value, unit) + mark
+    return f"{shown(cell.value, unit)} [{shown(cell.low, unit)}, {shown(cell.high, unit)}]{mark}"
 
 
 def _figure(figure: Published, notes: Notes) -> str:

@@ -50,12 +50,17 @@ class Metric:
 
 @dataclass(frozen=True)
 class Cell:
-    """A metric's value for one cluster, or null and the reason."""
+    """A metric's value for one cluster, or null and the reason.
+
+    `caveat` is what must be said beside the value, and `counted` how many jobs it rests on, of how many.
+    """
 
     value: float | None
     reason: str = ""
     low: float | None = None
     high: float | None = None
+    caveat: str = ""
+    counted: tuple[int, int] | None = None
 
 
 def load_metrics() -> dict[str, Metric]:
@@ -76,6 +81,12 @@ def find_metrics(ids: Sequence[str]) -> list[Metric]:
         if id not in known:
             raise HakaruError(f"there is no metric {id!r}; {hint(id, known)}")
     return [metric for id, metric in known.items() if not ids or id in ids]
+
+
+def wanted_states(metric: Metric) -> tuple[str, ...]:
+    """The states of the jobs that a metric counts; none where it counts them all."""
+    want = metric.row.get("state")
+    return () if want is None else tuple(SETS.get(want, (want,)))
 
 
 def read(metric: Metric, rows: Sequence[Row]) -> Cell:
@@ -180,6 +191,9 @@ def _at(counted: Sequence[tuple[float, int]], place: int) -> float:
 
 
 def _peak(metric: Metric, chosen: Sequence[Row], rows: Sequence[Row]) -> float | None:
+    """Where it is largest; unknown as long as one of them is, as a weekday of a short log."""
+    if any(row[metric.column] is None for row in chosen):
+        return None
     best = max(chosen, key=lambda row: _number(row[metric.column]) or 0.0)
     return _number(best[metric.key])
 

@@ -99,11 +99,11 @@ def _figure(story: Story, figure: Published, named: bool = True) -> dict[str, st
 
 
 def _reasons(story: Story) -> list[tuple[str, str]]:
-    """Why a cell has no number."""
+    """Why a cell has no number, and what must be said beside one."""
     words = story.words
     return [
-        (f"{_label(words, line)}, {cluster}", cell.reason)
+        (f"{_label(words, line)}, {cluster}", cell.reason or cell.caveat)
         for line in story.compared.lines
         for cluster, cell in line.cells.items()
-        if cell.value is None
+        if cell.reason or cell.caveat
     ]
