@@ -111,6 +111,16 @@ def test_a_slow_answer_is_seen_to_be_on_its_way(page: Tab) -> None:
     page.until(lambda: not page.page.locator("html.loading, [aria-busy]").count(), "the end of it")
 
 
+def test_what_stands_out_may_come_before_the_script_of_the_charts(page: Tab) -> None:
+    held: list[Any] = []
+    page.page.route("**/echarts.js", lambda route: held.append(route))
+    page.page.goto(f"{page.url}/?cluster=c", wait_until="commit")
+    page.until(page.page.locator(".stands-out .findings li").count, "what stands out")
+    assert page.page.locator(".stands-out [aria-busy]").count() == 0
+    held[0].continue_()
+    page.drawn("states")
+
+
 def test_what_is_wrong_is_told_on_a_page(page: Tab) -> None:
     answer = page.open("/jobs?where=nothing")
     assert answer.status == 422

@@ -87,6 +87,11 @@ def test_times_are_those_of_each_job_s_cluster(client: httpx.Client) -> None:
     assert "the site (America/New_York)" in plain(get(client, "/job?cluster=west&job_id=7"))
 
 
+def test_a_list_of_several_clusters_names_them_at_every_width(client: httpx.Client) -> None:
+    assert '<th scope="col" class="w1">Cluster</th>' in get(client, "/jobs")
+    assert "Cluster" not in table(get(client, "/jobs?cluster=east"))[0]
+
+
 def test_each_attempt_of_a_job_has_its_own_page(client: httpx.Client) -> None:
     moments = ["2018-01-31T16:00:00+00:00", "2017-12-31T16:00:00+00:00"]
     found = [

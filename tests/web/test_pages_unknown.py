@@ -15,7 +15,7 @@ from hakaru.sources import ingest
 from hakaru.web.access.tokens import Tokens
 from hakaru.web.app import create_app
 from tests.conftest import job, put_jobs, utc
-from tests.web._html import get, plain
+from tests.web._html import get, plain, table
 from tests.web._site import running
 
 NOW = ("busy_pes", "jobs_running", "jobs_waiting", "pes_waiting")
@@ -101,6 +101,18 @@ def test_which_clock_the_times_are_on(
         assert f" {clock} processors" in plain(get(client, "/data"))
         for path in ("/jobs", "/job?cluster=c&job_id=7", "/workload/load"):
             assert times in plain(get(client, path)), path
+
+
+def test_sizes_of_several_clusters_are_pes_unless_they_count_the_same(tmp_path: Path) -> None:
+    lake = swf(tmp_path, ZONED, STARTED)
+    put_jobs(lake, [job(i, cluster="gpus") for i in range(3)])
+    with asked(lake) as client:
+        for query, names in (
+            ("", {"PEs", "PE-hours"}),
+            ("?cluster=c", {"Processors", "Processor-hours"}),
+            ("?cluster=gpus", {"GPUs", "GPU-hours"}),
+        ):
+            assert names <= set(table(get(client, f"/jobs{query}"))[0]), query
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hakaru.web.pages._frame import Frame
 router = APIRouter(include_in_schema=False)
 # column, heading, how much it matters: 1 is shown on every width, 3 on wide screens only
 COLUMNS = (
-    ("job_id", "Job", 1), ("cluster", "Cluster", 3), ("user", "User", 1), ("account", "Account", 3),
+    ("job_id", "Job", 1), ("cluster", "Cluster", 1), ("user", "User", 1), ("account", "Account", 3),
     ("queue", "Queue", 1), ("application", "Application", 3), ("state", "State", 1),
     ("num_pes", "{many}", 1), ("num_nodes", "Nodes", 2), ("submitted_at", "Submitted", 1),
     ("wait_s", "Wait", 1), ("run_s", "Run", 1), ("requested_s", "Requested", 2),
@@ -48,7 +48,7 @@ def jobs(request: Request) -> Response:
     query = address.read(JobsQuery, [*frame.pairs, *frame.own_only()])
     found = frame.asker.jobs(query)
     known = {name for name, _, _ in COLUMNS if any(row[name] is not None for row in found.rows)}
-    many = len(frame.clusters) > 1
+    many = len(frame.shown) > 1
     columns = [
         (name, frame.heading(title), width, _sort(frame, query, name))
         for name, title, width in COLUMNS

@@ -21,20 +21,20 @@
     if (main && is) main.setAttribute("aria-busy", "true");
   }
 
-  document.addEventListener("DOMContentLoaded", () => {
-    prepare();
-    document.addEventListener("htmx:config:request", (event) => {
-      const body = event.detail.ctx.request.body; // a form's empty fields say nothing
-      if (body instanceof FormData) for (const [name, value] of [...body]) if (value === "") body.delete(name);
-    });
-    const isWhole = (event) => event.detail.ctx?.target?.id === "page";
-    document.addEventListener("htmx:before:request", (event) => { if (isWhole(event)) busy(true); });
-    document.addEventListener("htmx:finally:request", () => busy(false));
-    document.addEventListener("htmx:after:swap", (event) => {
-      const held = event.target.closest?.("[aria-busy]");
-      if (held) held.removeAttribute("aria-busy");
-      prepare();
-    });
+  // htmx may swap before the last script, which draws the charts, has come
+  let ready = false;
+  document.addEventListener("DOMContentLoaded", () => { ready = true; prepare(); });
+  document.addEventListener("htmx:config:request", (event) => {
+    const body = event.detail.ctx.request.body; // a form's empty fields say nothing
+    if (body instanceof FormData) for (const [name, value] of [...body]) if (value === "") body.delete(name);
+  });
+  const isWhole = (event) => event.detail.ctx?.target?.id === "page";
+  document.addEventListener("htmx:before:request", (event) => { if (isWhole(event)) busy(true); });
+  document.addEventListener("htmx:finally:request", () => busy(false));
+  document.addEventListener("htmx:after:swap", (event) => {
+    const held = event.target.closest?.("[aria-busy]");
+    if (held) held.removeAttribute("aria-busy");
+    if (ready) prepare();
   });
 
   // A changed field sends its form. Enter changes and submits at once: one of the two is enough.
