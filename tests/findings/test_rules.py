@@ -231,6 +231,13 @@ def test_a_hundredth_that_is_one_job_is_the_longest_wait(other: dict[str, float]
     assert found.text.endswith("longer than 10.0 min; the longest wait is 2.1 days.")
 
 
+def test_waits_whose_longest_are_withheld_are_no_finding() -> None:
+    hidden: dict[str, Any] = {"num_jobs": None, "p99_s": None, "max_s": None}
+    assert told("waits", changed(waits(600.0), **hidden)) is None
+    soon = told("waits", changed(waits(599.0), **hidden))
+    assert soon is not None and soon.values == {"p90": 599.0}
+
+
 def test_no_wait_is_at_once() -> None:
     half = told("waits", changed(waits(600.0), median_s=0.0))
     assert half is not None and half.text.startswith(

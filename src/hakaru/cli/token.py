@@ -26,7 +26,7 @@ def command() -> None:
     "--role",
     type=click.Choice(["operator", "user"]),
     required=True,
-    help="An operator sees everything; a user their own jobs, and others in groups of five or more.",
+    help="An operator sees everything; a user their own jobs, and others in groups of six or more.",
 )
 @click.option("--user", help="With --role user: the user, as the logs name them.")
 @click.option("--days", type=click.IntRange(1, 3650), help="Days until it expires; else never.")

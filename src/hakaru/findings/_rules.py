@@ -119,6 +119,8 @@ def waits(rows: Rows) -> Told | None:
         return None
     if row["p90_s"] < SOON_S:
         return told("at-once", {"p90": row["p90_s"]}, p90="within")
+    if row["p99_s"] is None:
+        return None
     values = {"median": row["median_s"], "p90": row["p90_s"]}
     formats = {"median": "within", "p90": "duration", "p99": "duration", "max": "duration"}
     if row["num_jobs"] < 100 or row["p99_s"] == row["max_s"]:  # a hundredth is no job of its own

@@ -39,7 +39,7 @@ def test_what_is_cut_finer_than_the_cells_is_for_operators(tmp_path: Path) -> No
     finer = ("arrivals-by-hour", "arrivals-by-weekday", "arrivals-by-week", "walltime-cdf", "load",
              "walltime-by-application", "request-vs-run", "gpus-single-node", "gpus-multi-node")  # fmt: skip
     for id in finer:
-        with pytest.raises(Refused, match="one by one"):
+        with pytest.raises(Refused, match="individual people"):
             answered(asker, id)
         assert answered(asker, id, user="u0").columns
 

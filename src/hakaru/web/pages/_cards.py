@@ -72,4 +72,6 @@ def _refused(frame: Frame, info: AnalysisInfo) -> str:
     """Why a user would get nothing here, said before it is asked."""
     if frame.me.role != "user" or info.for_users or frame.filters.user == frame.me.user:
         return ""
-    return "This figure shows individual people. Choose “only mine” to see it for your own jobs."
+    return (
+        "This figure could show individual people. Choose “only mine” to see it for your own jobs."
+    )

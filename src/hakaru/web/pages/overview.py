@@ -11,13 +11,14 @@ from hakaru.web.filters import Nothing
 from hakaru.web.models import AnalysisInfo, ClusterOverview, Measures
 from hakaru.web.pages import _address as address
 from hakaru.web.pages import _shown as shown
-from hakaru.web.pages._cards import card
+from hakaru.web.pages._cards import Card, card
 from hakaru.web.pages._frame import Frame
 from hakaru.web.privacy import FEWEST
 from hakaru.web.problems import Refused
 
 router = APIRouter(include_in_schema=False)
 CHARTS = ("load", "arrivals-by-week", "states")
+OF_GROUPS = ("jobs-by-quarter", "parallelism", "states")  # what a user may see of others' jobs
 
 
 @router.get("/")
@@ -58,9 +59,16 @@ def _cluster(frame: Frame, infos: dict[str, AnalysisInfo], name: str) -> dict[st
         "overview": each,
         "log": next(about for about in frame.clusters if about.name == name),
         "tiles": _tiles(each),
-        "cards": [card(frame, infos[id], name) for id in CHARTS],
+        "cards": _cards(frame, infos, name),
         "findings": frame.at("/findings", cluster=name),
     }
+
+
+def _cards(frame: Frame, infos: dict[str, AnalysisInfo], name: str) -> list[Card]:
+    cards = [card(frame, infos[id], name) for id in CHARTS]
+    if any(each.refused for each in cards):
+        cards = [card(frame, infos[id], name) for id in OF_GROUPS]
+    return cards
 
 
 def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:

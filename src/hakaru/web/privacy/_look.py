@@ -109,7 +109,7 @@ def look_at(
         return View(selection, viewer)
     rule = RULES.get(analysis.id)
     if rule is None:
-        raise _refusal(f"{analysis.id} would show people one by one", viewer)
+        raise _refusal(f"{analysis.id} could show individual people", viewer)
     _refuse_the_personal(query, selection, viewer)
     by = () if selection.by in (None, "cluster") else (selection.by,)
     used = [*_conditions(query), *("by" for _ in by)]
@@ -162,7 +162,7 @@ def _refuse_the_personal(filters: Filters, selection: Selection, viewer: Viewer)
         raise _refusal(f"{', '.join(used)} could pick out a person among others", viewer)
     if selection.by is not None and selection.by not in GROUPS:
         raise Refused(
-            f"by={selection.by} could show people one by one",
+            f"by={selection.by} could show individual people",
             f"Others' jobs can be grouped by {', '.join(GROUPS)}; your own, with "
             f"user={viewer.user}, by everything.",
         )
