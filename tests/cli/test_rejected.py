@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -149,6 +151,61 @@ def test_from_says_it_too(tmp_path: Path) -> None:
     assert told.exit_code == 0
     assert told.stderr.startswith("warning: 56.0% of the rows are missing: 56 of 100")
     assert f"  c: 56.0 {MISSING}" in told.stdout
+
+
+SACCT = "JobID|State|Submit|Start|End\n{}|COMPLETED|1514764800|1514764810|1514768410\n"
+OTHER = "State|JobID|Submit|Start|End\nCOMPLETED|8|1514764800|1514764810|1514768410\n"
+
+
+def _run(text: str, folder: Path) -> None:
+    """What a person does who pastes the indented lines of a message into a shell."""
+    (folder / "hakaru").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hakaru "$@"\n')
+    (folder / "hakaru").chmod(0o755)
+    commands = [row.strip() for row in text.splitlines() if row.startswith("      ")]
+    assert len(commands) > 0
+    for command in commands:
+        shell = ["bash", "-c", f'PATH="{folder}:$PATH"; {command}']
+        subprocess.run(shell, cwd=folder, check=True, capture_output=True)
+
+
+def test_two_exports_that_are_split_lack_nothing_any_more(tmp_path: Path) -> None:
+    """Of three rows (job 7, and a header and job 8 of another export) two are rejected."""
+    log, where = tmp_path / "my log.txt", ("--cluster", "c", "-w", tmp_path / "w")
+    log.write_text(SACCT.format(7) + OTHER)
+    told = hakaru("ingest", log, *where, "--zone", "UTC").output
+    assert told.splitlines()[0] == (
+        "66.7% of the rows are missing: 2 of 3 were rejected (2 × part of a second export, whose header "
+        "is in line 3); every figure of c lacks them"
+    )
+    assert told.count("head -n 2") == 1 and told.count("tail -n +3") == 1
+    shown = hakaru("show", "walltime", "-w", tmp_path / "w").output
+    assert f"66.7 {MISSING}" in shown and "`hakaru lake status` lists those" in " ".join(
+        shown.split()
+    )
+    warning, forget = told.split("if you read the rejected rows from another file, clear")
+    _run(warning.split("Split the file and read both parts:")[1], tmp_path)
+    parts = [tmp_path / "my log-1.txt", tmp_path / "my log-2.txt"]
+    assert hakaru("ingest", *parts, *where).exit_code == 0
+    status = hakaru("lake", "status", "-w", tmp_path / "w").output
+    command = f"hakaru lake forget --cluster c --rejects '{log}' --workspace {tmp_path / 'w'}"
+    assert command in forget and command in status
+    _run(forget, tmp_path)
+    lake = Lake.open(tmp_path / "w")
+    assert lake.missing() == {"c": 0.0}
+    assert [row["num_read"] - row["num_rejected"] for row in lake.ingests()] == [1, 2]
+    assert "missing" not in hakaru("show", "walltime", "-w", tmp_path / "w").output
+    assert "no rejects" in hakaru("lake", "status", "-w", tmp_path / "w").output
+
+
+def test_only_the_rejects_of_that_file_and_cluster_are_cleared(tmp_path: Path) -> None:
+    a, b = log(tmp_path / "a.csv", 50, 50), log(tmp_path / "b.csv", 290, 10, start=1000)
+    hakaru("ingest", a, b, "--cluster", "c", "-w", tmp_path / "w")
+    hakaru("ingest", a, "--cluster", "other", "-w", tmp_path / "w")
+    forget = ("lake", "forget", "--cluster", "c", "-w", tmp_path / "w", "--rejects")
+    assert hakaru(*forget, a).output == f"c: removed 50 rejects of {a}; its jobs stay\n"
+    assert Lake.open(tmp_path / "w").missing() == {"c": 10 / 350, "other": 0.5}
+    again = hakaru(*forget, a)
+    assert again.exit_code == 1 and f"files with rejects: {b}" in again.output
 
 
 def test_the_commonest_reason_comes_first(tmp_path: Path) -> None:

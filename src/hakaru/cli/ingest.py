@@ -138,6 +138,8 @@ def _why_missing(summary: Summary) -> Iterator[str]:
 
 
 def print_summary(summary: Summary, workspace: Path) -> None:
+    from hakaru.lake import Lake
+
     upsert = summary.upsert
     if missing := missing_line(summary):
         click.secho(missing, fg="yellow")
@@ -165,6 +167,10 @@ def print_summary(summary: Summary, workspace: Path) -> None:
             click.echo(f"  {summary.users_note}")
     for warning in summary.warnings:
         click.secho(f"  warning: {warning}", fg="yellow")
+    if summary.missing is not None and summary.first_rejects:
+        click.echo("  if you read the rejected rows from another file, clear them here with:")
+        for file in dict.fromkeys(file for file, _, _ in summary.first_rejects):
+            click.echo(f"      {Lake(workspace).forget_command(summary.cluster, file)}")
     click.echo(
         f"  workspace {workspace}; next: hakaru show walltime --cluster {summary.cluster} -w {workspace}"
     )

@@ -61,11 +61,21 @@ def compact(workspace: Path, retain_hours: int) -> None:
     click.echo(f"{before} files became {after}")
 
 
-@command.command(epilog="Example: hakaru lake forget --cluster mine")
+@command.command(
+    epilog="""\b
+Examples:
+  hakaru lake forget --cluster mine
+  hakaru lake forget --cluster mine --rejects jobs.txt"""
+)
 @workspace_option
 @click.option("--cluster", required=True, help="Name of the cluster.")
+@click.option(
+    "--rejects",
+    metavar="FILE",
+    help="Remove only the rejected rows of this file, once they were read from another; jobs stay.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def forget(workspace: Path, cluster: str, yes: bool) -> None:
+def forget(workspace: Path, cluster: str, rejects: str | None, yes: bool) -> None:
     """Remove all that is stored of a cluster, to ingest its logs anew, with the what-if runs over its jobs.
 
     Its files are deleted from the disk by a later "hakaru lake compact".
@@ -74,6 +84,10 @@ def forget(workspace: Path, cluster: str, yes: bool) -> None:
     from hakaru.web.what_if.kept import forget as forget_runs
 
     lake = Lake.open(workspace)
+    if rejects is not None:
+        num_rows = lake.forget_rejects(cluster, rejects)
+        click.echo(f"{cluster}: removed {num_rows:,} rejects of {rejects}; its jobs stay")
+        return
     if not yes:
         _ask(cluster, lake.rows_of(cluster))
     removed = _listed(lake.forget(cluster))
@@ -179,11 +193,23 @@ def _rejects(lake: Lake) -> list[str]:
     from hakaru.schema import REJECTS
     from hakaru.settings import Engine
 
-    rows = connect(Engine()).execute(
+    con, rejects = connect(Engine()), select_files(REJECTS, lake.files(REJECTS))
+    rows = con.execute(
         "SELECT cluster, reason, count(*), min(file), min(line) "
-        f"FROM ({select_files(REJECTS, lake.files(REJECTS))}) GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20"
-    )
-    return [
+        f"FROM ({rejects}) GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20"
+    ).fetchall()
+    files = con.execute(
+        f"SELECT cluster, file FROM ({rejects}) GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 5"
+    ).fetchall()
+    lines = [
         f"rejected in {cluster}: {count:,} × {reason} (first: {file}, line {line})"
-        for cluster, reason, count, file, line in rows.fetchall()
-    ] or ["no rejects"]
+        for cluster, reason, count, file, line in rows
+    ]
+    if not lines:
+        return ["no rejects"]
+    commands = [f"  {lake.forget_command(cluster, file)}" for cluster, file in files]
+    return [
+        *lines,
+        "if you read the rejected rows from another file, clear them here with:",
+        *commands,
+    ]

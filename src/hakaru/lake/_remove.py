@@ -5,9 +5,9 @@ A removal is one commit. The files stay on the disk until compaction, for the re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.duckdb import one_row, scan_files, select_files
 from hakaru.lake._log import File, Log, write_parquet
@@ -43,6 +43,30 @@ def forget(con: DuckDBPyConnection, log: Log, cluster: str, folder: Path) -> int
         )
         log.commit(write_parquet(con, log.table, content, folder), removed)
     return num_rows
+
+
+def rejects_by_file(con: DuckDBPyConnection, log: Log, cluster: str) -> dict[str, int]:
+    """How many rejects each file of a cluster has."""
+    files = [file.path for file in log.files() if file.may_hold([cluster])]
+    con.execute("SET VARIABLE remove_cluster = ?", [cluster])
+    rows = con.execute(
+        f"SELECT file, count(*) FROM ({select_files(log.table, files)}) "
+        "WHERE cluster = getvariable('remove_cluster') GROUP BY file ORDER BY file"
+    ).fetchall()
+    return dict(rows)
+
+
+def take_off(
+    con: DuckDBPyConnection, log: Log, ingest: Mapping[str, Any], num_rejects: int, folder: Path
+) -> None:
+    """Count an ingest as if some rows that it rejected had not been there."""
+    import pyarrow as pa
+
+    counts = {name: max(ingest[name] - num_rejects, 0) for name in ("num_read", "num_rejected")}
+    row = pa.Table.from_pylist([{**ingest, **counts}], schema=log.table.arrow())
+    con.register("changed_ingest", row)
+    replace(con, log, "changed_ingest", "changed_ingest", ("ingest_id",), folder)
+    con.unregister("changed_ingest")
 
 
 def replace(

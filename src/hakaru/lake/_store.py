@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import os
+import shlex
 import shutil
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
+from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import connect, select_files
 from hakaru.errors import LakeError
 from hakaru.lake import _remove
@@ -166,6 +169,14 @@ class Lake:
         """How many rows are not kept because another row of the same input contradicts them."""
         return num_dropped(self.ingests(), cluster)
 
+    def forget_command(self, cluster: str, rejects: str | None = None) -> str:
+        """What a person types to remove a cluster, or the rejects of one of its files."""
+        of_file = f" --rejects {shlex.quote(rejects)}" if rejects else ""
+        return (
+            f"hakaru lake forget --cluster {cluster}{of_file} "
+            f"--workspace {shlex.quote(str(self.workspace))}"
+        )
+
     def rows_of(self, cluster: str) -> dict[str, int]:
         """How many rows each table holds of a cluster; an error if none does."""
         with closing(connect(EngineSettings())) as con:
@@ -222,6 +233,25 @@ class Lake:
                 table.name: _remove.forget(con, self._log(table), cluster, folder / table.name)
                 for table in FORGETTING
             }
+
+    def forget_rejects(self, cluster: str, file: str) -> int:
+        """Remove the rejects of a file whose rows were read from others since; how many they were."""
+        with self._writing() as folder, closing(connect(EngineSettings())) as con:
+            files = _remove.rejects_by_file(con, self._log(REJECTS), cluster)
+            file = file if file in files else os.path.realpath(file)
+            if file not in files:
+                known = ", ".join(files) or "none"
+                raise LakeError(
+                    f"no rejects of {file!r} in {cluster!r}; files with rejects: {known}"
+                )
+            rows = [row for row in self.ingests() if row["cluster"] == cluster]
+            for row in [row for row in rows if file in (row["inputs"] or [])][-1:]:
+                _remove.take_off(con, self._log(INGESTS), row, files[file], folder / INGESTS.name)
+            scope = f"(SELECT {quote(cluster)} AS cluster, {quote(file)} AS file)"
+            none = f"({select_files(REJECTS, [])})"
+            by = ("cluster", "file")
+            _remove.replace(con, self._log(REJECTS), none, scope, by, folder / REJECTS.name)
+            return files[file]
 
     def put_rows(
         self, con: DuckDBPyConnection, table: Table, rows: Sequence[Mapping[str, Any]]

@@ -20,6 +20,8 @@ from hakaru.sources._strangers import refuse_stranger
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from hakaru.sources._inputs import Input
+
 LONGEST_NAME = 1024  # where Slurm cuts a job's name
 # without NUL, tab and the ends of lines and pages
 CONTROLS = "".join(map(chr, (*range(1, 9), *range(14, 32), 127)))
@@ -53,15 +55,17 @@ class Source:
     recognises: Callable[[Path, str], bool]
     read: Callable[[DuckDBPyConnection, Path, str, Mapping[str, Any]], Records]
     check: Callable[[Sequence[Path]], None] = lambda paths: None
+    # what to do about the rejects of a file that was read, as warnings
+    advise: Callable[[DuckDBPyConnection, Input], list[str]] = lambda con, log: []
     takes: tuple[str, ...] = ()  # options of its own, besides the zone
     ending: str = ""  # of its files' names, for those whose beginning does not settle it
 
 
 def source(id: str, title: str) -> Callable[[type], type]:
-    """Register a class with `recognises`, `read` and perhaps `check` as static methods, `takes`, `ending`."""
+    """Register a class with `recognises`, `read` and perhaps `check`, `advise`, `takes` and `ending`."""
 
     def register(cls: Any) -> type:
-        names = ("check", "takes", "ending")
+        names = ("check", "advise", "takes", "ending")
         optional = {name: getattr(cls, name) for name in names if hasattr(cls, name)}
         SOURCES.add(
             Source(id=id, title=title, recognises=cls.recognises, read=cls.read, **optional)

@@ -7,7 +7,6 @@ it. Anything else would put jobs there twice, at 1970 and at their dates, and is
 from __future__ import annotations
 
 import json
-import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def num_dated_anew(lake: Lake, batch: Batch) -> int:
         raise SourceError(
             f"{batch.cluster} has {num_stored:,} jobs with relative dates, and {num_lost:,} of them are not "
             "in this log, so it cannot replace them. Read all logs of the cluster in one command, or remove "
-            f"its jobs first:\n  {forget_command(lake, batch.cluster)}"
+            f"its jobs first:\n  {lake.forget_command(batch.cluster)}"
         )
     return int(num_stored)
 
@@ -53,10 +52,6 @@ def without_relative(lake: Lake, cluster: str) -> dict[tuple[str, str], dict[str
     """What is known of the cluster, for when all its jobs have real dates."""
     facts = {key: json.loads(text) for key, text in lake.spoken(cluster).items()}
     return {key: with_dates(each, None) for key, each in facts.items() if RELATIVE in each}
-
-
-def forget_command(lake: Lake, cluster: str) -> str:
-    return f"hakaru lake forget --cluster {cluster} --workspace {shlex.quote(str(lake.workspace))}"
 
 
 def _is_relative_now(batch: Batch) -> bool:

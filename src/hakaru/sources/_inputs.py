@@ -57,6 +57,11 @@ class Input:
         """What the lake calls it."""
         return f"{self.place} ({self.mark})" if self.mark else self.place
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a text file that commands such as `head` can read."""
+        return os.path.realpath(self.path) == self.place and packing_of(self.path) is None
+
 
 def receive(
     paths: Sequence[Path], folder: Path, limits: Ingest, names: Mapping[Path, str]

@@ -182,6 +182,7 @@ def read_all(
         batch.synthetic |= records.synthetic
         told = [*records.warnings, *([_RELATIVE_DATES] if records.facts.get(RELATIVE) else [])]
         batch.warnings += [f"{batch.shown(path)}: {warning}" for warning in told]
+        batch.warnings += source.advise(batch.con, batch.inputs[path])
 
 
 _RELATIVE_DATES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import subprocess
 from collections import Counter
@@ -17,10 +18,7 @@ from hakaru.sources.ingest import ingest
 from hakaru.sources.sacct import Sacct
 from tests.sources.sacct._text import CAPTURED, FIELDS, PENDING, line, one, read, read_lines
 
-BELOW_LINE_3 = (
-    "below another header, in line 3; split the file there and read both: "
-    "head -n 2 FILE > first.txt; tail -n +3 FILE > second.txt"
-)
+BELOW_LINE_3 = "part of a second export, whose header is in line 3"
 
 
 def test_steps_are_neither_jobs_nor_rejects(tmp_path: Path) -> None:
@@ -215,7 +213,7 @@ def test_a_second_export_with_other_fields(tmp_path: Path, drop: int) -> None:
     assert {row["_reason"] for row in rows[1:]} == {BELOW_LINE_3}
 
 
-def test_two_exports_in_one_file_are_split_as_the_reason_says(lake: Lake, tmp_path: Path) -> None:
+def test_two_exports_in_one_file_are_split_as_the_warning_says(lake: Lake, tmp_path: Path) -> None:
     """The commands that it gives make two files that are read in whole."""
     other = tuple(reversed(FIELDS))
     both = [
@@ -225,13 +223,20 @@ def test_two_exports_in_one_file_are_split_as_the_reason_says(lake: Lake, tmp_pa
         line(other, JobID="8"),
         line(other, JobID="9"),
     ]
-    path = tmp_path / "FILE"
+    path = tmp_path / "my jobs.txt"
     path.write_text("\n".join([*both, ""]))
     told = ingest(lake, [path], "c", max_missing=1.0)
     assert told.rejected_by_reason == {BELOW_LINE_3: 3}
-    subprocess.run(BELOW_LINE_3.split("both: ")[1], shell=True, check=True, cwd=tmp_path)
-    found = ingest(lake, [tmp_path / "first.txt", tmp_path / "second.txt"], "split")
+    (split,) = [warning for warning in told.warnings if "second export begins in line 3" in warning]
+    subprocess.run(split.split("\n", 1)[1], shell=True, check=True, cwd=tmp_path)
+    parts = [tmp_path / "my jobs-1.txt", tmp_path / "my jobs-2.txt"]
+    found = ingest(lake, parts, "split")
     assert (found.num_read, found.num_rejected) == (3, 0)
+    packed = tmp_path / "jobs.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    warnings = ingest(lake, [packed], "packed").warnings
+    assert any("Write the two to files of their own" in warning for warning in warnings)
+    assert not any("head -n" in warning for warning in warnings)
 
 
 def test_the_same_export_twice_in_one_file_is_read_in_whole(tmp_path: Path) -> None:

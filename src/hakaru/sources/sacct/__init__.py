@@ -7,15 +7,19 @@ lack of nodes. Seen on Slurm 22.05.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.dialect import quote
+from hakaru.engine.duckdb import one_row
 from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
+from hakaru.sources._inputs import Input
 from hakaru.sources.sacct._header import FIELDS, Layout, parse, without_header
+from hakaru.sources.sacct._lines import SECOND_EXPORT
 from hakaru.sources.sacct._records import cell, records
 from hakaru.sources.sacct._times import (
     TIMES,
@@ -78,6 +82,26 @@ class Sacct:
         if layout.position("cluster"):
             _check_one_cluster(con, path, layout)
         return Records(sql=_query(path, layout, zone_of(con, path, layout, options)))
+
+    @staticmethod
+    def advise(con: DuckDBPyConnection, log: Input) -> list[str]:
+        """How to split a file that holds two exports."""
+        (line,) = one_row(
+            con,
+            f"SELECT min(line) FROM staged_rejects WHERE file = {quote(log.name)} "
+            f"AND starts_with(reason, {quote(SECOND_EXPORT)})",
+        )
+        if line is None:
+            return []
+        begins = f"{log.shown}: a second export begins in line {line}."
+        if not log.is_plain:
+            return [f"{begins} Write the two to files of their own, and read both"]
+        whole, stem = shlex.quote(log.shown), Path(log.shown).stem
+        first, second = (shlex.quote(f"{stem}-{number}.txt") for number in (1, 2))
+        return [
+            f"{begins} Split the file and read both parts:\n"
+            f"      head -n {line - 1} {whole} > {first}\n      tail -n +{line} {whole} > {second}"
+        ]
 
 
 def _missing(layout: Layout) -> list[str]:

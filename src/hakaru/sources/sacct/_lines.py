@@ -16,6 +16,7 @@ LONGEST_HEADER = 4096
 LONGEST_TEXT = 65536  # a submit line or a comment is longer than a name
 RULER = r"^-{4,}( +-{4,})+\s*$"
 
+SECOND_EXPORT = "part of a second export"
 OWN_FILE = "write each export to a file of its own"
 STRAY = "neither a record nor the rest of a job name"
 
@@ -45,9 +46,7 @@ def left_out() -> str:
         [
             (
                 "_line >= header_line",
-                "'below another header, in line ' || header_line || '; split the file there and read both: "
-                "head -n ' || (header_line - 1) || ' FILE > first.txt; "
-                "tail -n +' || header_line || ' FILE > second.txt'",
+                f"{quote(SECOND_EXPORT)} || ', whose header is in line ' || header_line",
             ),
             (is_message, "'a message of Slurm, not a record'"),
             (is_ruler, "'a ruler of sacct without -P, not a record'"),
