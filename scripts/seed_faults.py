@@ -7,7 +7,8 @@ A fault is one changed token: a comparison, a sign, a number, a word of SQL insi
 faults that a person thought of, one JSON object a line: `path`, and `old`, which occurs once there and
 becomes `new`. The tests of the room (`tests/ROOM`, or `--tests`) run against a copy of `src/` that holds the
 fault; the checkout itself is never changed. A fault that no test finds is printed with its place: a gap, or
-code that does the same.
+code that does the same. Where the tests time out or none can start, nothing is known of the fault: it is
+counted apart, and not in the share.
 """
 
 from __future__ import annotations
@@ -150,6 +151,10 @@ def listed(file: Path, rooms: list[str]) -> list[Fault]:
     return found
 
 
+class NoVerdict(Exception):
+    """Why the tests say nothing: they took too long, or none could start."""
+
+
 def found_by(fault: Fault, copy: Path, tests: list[str], timeout: float) -> str | None:
     """The test that fails with the fault in place; None where all pass."""
     target = copy / fault.path.relative_to("src")
@@ -170,11 +175,47 @@ def first_failure(copy: Path, tests: list[str], timeout: float) -> str | None:
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout
         )
     except subprocess.TimeoutExpired:
-        return "a time-out"
+        raise NoVerdict("a time-out") from None
     if run.returncode == 0:
         return None
     failed = re.search(r"^(?:FAILED|ERROR) (\S+)", run.stdout, re.MULTILINE)
-    return failed.group(1) if failed else "no test could start"
+    if failed is None:
+        raise NoVerdict("no test could start")
+    return failed.group(1)
+
+
+@dataclass
+class Score:
+    num_found: int = 0
+    num_missed: int = 0
+    num_unknown: int = 0
+
+    @property
+    def share(self) -> float:
+        """Of the faults of which the tests said something."""
+        known = self.num_found + self.num_missed
+        return self.num_found / known if known else 0.0
+
+    def __str__(self) -> str:
+        known = self.num_found + self.num_missed
+        apart = f"; {self.num_unknown} without a verdict" if self.num_unknown else ""
+        return f"{self.num_found} of {known} faults found ({self.share:.0%}){apart}"
+
+
+def score(faults: list[Fault], copy: Path, tests: list[str], timeout: float) -> Score:
+    """Put each fault in, and print what became of it."""
+    counts = Score()
+    for fault in faults:
+        try:
+            finder = found_by(fault, copy, tests, timeout)
+        except NoVerdict as why:
+            counts.num_unknown += 1
+            print(f"UNKNOWN {fault}  {why}", flush=True)
+            continue
+        counts.num_found += finder is not None
+        counts.num_missed += finder is None
+        print(f"{'found ' if finder else 'MISSED'}  {fault}  {finder or ''}", flush=True)
+    return counts
 
 
 def main() -> int:
@@ -193,20 +234,19 @@ def main() -> int:
         if given.list
         else choose(given.rooms, given.faults, given.seed)
     )
-    num_found = 0
     with tempfile.TemporaryDirectory(prefix="seeded-") as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        if broken := first_failure(copy, tests, given.timeout):
-            print(f"{broken} fails without any fault: mend that first")
+        try:
+            broken = first_failure(copy, tests, given.timeout)
+        except NoVerdict as why:
+            broken = str(why)
+        if broken:
+            print(f"without any fault: {broken}; mend that first")
             return 2
-        for fault in chosen:
-            finder = found_by(fault, copy, tests, given.timeout)
-            num_found += finder is not None
-            print(f"{'found ' if finder else 'MISSED'} {fault}  {finder or ''}", flush=True)
-    share = num_found / len(chosen) if chosen else 0.0
-    print(f"{', '.join(given.rooms)}: {num_found} of {len(chosen)} faults found ({share:.0%})")
-    return 0 if share >= given.least else 1
+        counts = score(chosen, copy, tests, given.timeout)
+    print(f"{', '.join(given.rooms)}: {counts}")
+    return 0 if counts.share >= given.least else 1
 
 
 if __name__ == "__main__":

@@ -80,3 +80,24 @@ def test_it_notices_whether_a_test_finds_the_fault(seeding: ModuleType, tmp_path
     checks.write_text("from sized import fits\n\n\ndef test_three():\n    assert not fits(3)\n")
     assert "test_three" in seeding.found_by(fault, tmp_path, [str(checks)], 60)
     assert (tmp_path / "sized.py").read_text() == "def fits(n):\n    return n < 3\n"
+
+
+def test_a_time_out_and_tests_that_cannot_start_are_no_find(
+    seeding: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three faults: one is found, one missed, and with one pytest itself cannot start."""
+    names = ("found", "missed", "stops")
+    for name in names:
+        (tmp_path / f"{name}.py").write_text("ON = False\n")
+    checks = tmp_path / "test_all.py"
+    checks.write_text("import found, missed\n\n\ndef test_it():\n    assert not found.ON\n")
+    (tmp_path / "conftest.py").write_text("import os, stops\n\nif stops.ON:\n    os._exit(3)\n")
+    faults = [seeding.Fault(Path(f"src/{name}.py"), 1, 5, "False", "True") for name in names]
+    counts = seeding.score(faults, tmp_path, [str(checks)], 60)
+    assert (counts.num_found, counts.num_missed, counts.num_unknown) == (1, 1, 1)
+    assert str(counts) == "1 of 2 faults found (50%); 1 without a verdict"
+    late = seeding.score(faults[:1], tmp_path, [str(checks)], 0.001)
+    assert (late.num_found, late.num_missed, late.num_unknown) == (0, 0, 1)
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in said] == ["found", "MISSED", "UNKNOWN", "UNKNOWN"]
+    assert said[2].endswith("no test could start") and said[3].endswith("a time-out")
