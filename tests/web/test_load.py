@@ -29,6 +29,7 @@ from hakaru.web.turns import _Line
 from tests.web._site import Running, running, settings
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+BUSY = b"HTTP/1.1 503 Service Unavailable"
 STATIC = "/static/hakaru.css"
 TIMEOUT_S = 60
 
@@ -73,16 +74,16 @@ def test_half_open_connections_of_one_address_lock_nobody_out(patient: Running) 
                 assert client.get(STATIC).status_code == 200
                 assert client.get("/api/v1/clusters").status_code == 200
         # 64 of the 300 may stay, and the oldest make room
-        for each in opened[: 300 - 64]:
-            assert first_line(each) == b"HTTP/1.1 503 Service Unavailable"
+        said = [first_line(each) for each in opened[: 300 - 64]]
+        assert set(said) <= {BUSY, None} and said.count(BUSY) > 100
 
 
-def first_line(connection: socket.socket) -> bytes:
-    """What the server said last; nothing where it closed at once, with bytes of ours unread."""
+def first_line(connection: socket.socket) -> bytes | None:
+    """What the server said last; nothing where the answer was lost, as bytes of ours were unread."""
     try:
         return connection.recv(1000).partition(b"\r\n")[0]
     except ConnectionResetError:
-        return b"HTTP/1.1 503 Service Unavailable"
+        return None
 
 
 @pytest.mark.parametrize("sent", [b"", HALF], ids=["nothing", "half"])
