@@ -70,7 +70,7 @@ def test_what_is_left_out_says_how_to_see_it(lake_of: Make) -> None:
         assert [entry.num_jobs for entry in result.left_out if entry.num_jobs] == [4]
         assert result.uncounted == {"c": 3}
         assert remarks(result, language("en")) == [
-            "3 jobs of c without GPUs are left out: --unit cpu (in hakaru.toml: unit = "
+            "c: 3 jobs without GPUs are left out: --unit cpu (in hakaru.toml: unit = "
             '"cpu") counts processors'
         ]
         again = session.run(load_all().get("parallelism"), Selection(min_run_s=0))
@@ -93,17 +93,17 @@ def test_one_job_is_told_as_one(lake_of: Make) -> None:
         (told,) = unit_remarks(
             session.run(load_all().get("parallelism"), Selection()), language("en")
         )
-        assert told.startswith("1 job of c without GPUs is left out: --unit cpu")
+        assert told.startswith("c: 1 job without GPUs is left out: --unit cpu")
 
 
 def test_the_command_line_counts_what_one_asks_for(lake_of: Make) -> None:
     folder = str(mixed(lake_of).workspace)
     told = hakaru("show", "parallelism", "--min-run", "0", "-w", folder).output
-    assert "c: 1 of 5 jobs" in told and "3 jobs of c without GPUs are left out: --unit cpu" in told
+    assert "c: 1 of 5 jobs" in told and "c: 3 jobs without GPUs are left out: --unit cpu" in told
     chosen = hakaru("show", "parallelism", "--min-run", "0", "--unit", "cpu", "-w", folder).output
     assert "c: 4 of 5 jobs" in chosen and "--unit" not in chosen
     compared = hakaru("compare", "--metric", "share_single_pe", "-w", folder).output
-    assert "3 jobs of c without GPUs are left out" in " ".join(compared.split())
+    assert "c: 3 jobs without GPUs are left out" in " ".join(compared.split())
 
 
 def test_nothing_is_left(tmp_path: Path) -> None:

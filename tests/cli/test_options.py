@@ -120,7 +120,7 @@ def test_json_holds_what_stands_beside_a_table(lake: Lake) -> None:
     told = json.loads(hakaru("show", "parallelism", *place, "--format", "json").stdout)
     assert told["units"] == {"c": "gpu"}
     (line,) = told["remarks"]
-    assert line.startswith("1 job of c without GPUs is left out")
+    assert line.startswith("c: 1 job without GPUs is left out")
     hours = json.loads(hakaru("show", "arrivals-by-hour", *place, "--format", "json").stdout)
     assert any(line.startswith("hours and days of c are in UTC") for line in hours["remarks"])
 
