@@ -117,6 +117,21 @@ def test_the_delimiter_is_the_one_that_most_lines_fit(tmp_path: Path) -> None:
     assert [row["job_id"] for row in found if row["_reason"] is None] == ["6", "7"]
 
 
+def test_fields_may_have_the_widths_that_sacct_takes(tmp_path: Path) -> None:
+    """`sacct -P` ignores them: -o JobName%30 does not cut the name."""
+    (row,) = read(
+        tmp_path,
+        "7|ann|FAILED|1514764800|train\n",
+        fields="JobID%20,User%-9,State%10,Submit%5,JobName%30",
+    )
+    assert (row["job_id"], row["user"], row["state"], row["name"]) == (
+        "7",
+        "ann",
+        "failed",
+        "train",
+    )
+
+
 def test_names_of_fields_in_any_case_and_with_spaces(tmp_path: Path) -> None:
     (row,) = read(tmp_path, "7|FAILED|1514764800\n", fields="jobid, state,SUBMIT")
     assert (row["job_id"], row["state"], row["_reason"]) == ("7", "failed", None)

@@ -37,6 +37,7 @@ MOST_MESSAGES = 50
 DELIMITERS = ("|", ",", ";", "\t", "\x1f", "\x1e", "^", "~", "#", "@", "!", ":", "&", "%")
 ID = r"[0-9]+([_+.].*)?"
 LOOKED_AT = 100
+WIDTH = r"%-?[0-9]+$"  # sacct -o takes JobName%30 and JobName%-30
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ def parse(head: str) -> Layout | None:
 
 
 def without_header(head: str, fields: str) -> Layout | None:
-    """The layout of text whose fields are given; the delimiter is the one that most lines fit."""
-    names = tuple(name.strip() for name in fields.split(","))
+    """The layout of text whose fields are given as to sacct -o; the delimiter is what most lines fit."""
+    names = tuple(re.sub(WIDTH, "", name.strip()) for name in fields.split(","))
     rows = [row.rstrip("\r") for row in head.split("\n") if row.strip()][:LOOKED_AT]
     layouts = [Layout(names, each, end, line=0) for each in DELIMITERS for end in (False, True)]
     fits = {layout: sum(_fits(layout, row) for row in rows) for layout in layouts}
