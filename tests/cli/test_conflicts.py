@@ -79,6 +79,7 @@ def test_strict_refuses_a_conflict_and_stores_nothing(files: tuple[Path, Path]) 
     code, text = read(files, "--strict")
     assert code != 0
     assert "1 row contradicts another row" in text and "nothing was stored (--strict)" in text
+    assert "is kept" not in text
     lake = Lake.open(files[0].parent / "w")
     assert [lake.files(table) for table in (JOBS, CLUSTERS, REJECTS)] == [[], [], []]
     assert lake.ingests() == []
@@ -93,6 +94,7 @@ def test_strict_refuses_what_contradicts_an_earlier_ingest(files: tuple[Path, Pa
     code, text = read(files, "--strict")
     assert code != 0 and lake.version() == before
     assert "1 row contradicts what an earlier ingest stored (job 5.1: num_gpus differs)" in text
-    assert "hakaru lake forget --cluster c" in text
+    assert "hakaru lake forget --cluster c" in text and "is kept" not in text
     code, text = read(files)
+    assert "One row of each job is kept" in text
     assert code == 0 and "in conflict 1" in text and "(job 5.1: num_gpus differs)" in text

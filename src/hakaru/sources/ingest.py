@@ -244,26 +244,30 @@ def _files_of(batch: Batch, chosen: Sequence[tuple[Path, Source]]) -> str:
 
 
 def _refuse_conflicts(lake: Lake, con: DuckDBPyConnection, cluster: str) -> None:
-    told = describe_conflicts(cluster, *lake.conflicts(con, JOBS, "staged"))
-    if told:
-        raise SourceError(f"{told[0]}; nothing was stored (--strict)")
+    found = lake.conflicts(con, JOBS, "staged")
+    for told in describe_conflicts(cluster, *found, outcome="; nothing was stored (--strict)"):
+        raise SourceError(told)
 
 
-def describe_conflicts(cluster: str, inside: Conflicts, stored: Conflicts) -> list[str]:
+def describe_conflicts(
+    cluster: str,
+    inside: Conflicts,
+    stored: Conflicts,
+    outcome: str = ". One row of each job is kept",
+) -> list[str]:
     """Which jobs contradict one another, in what, and what to do."""
     told = []
     if inside.num_rows:
         told.append(
             f"{_contradict(inside)} another row of the same job id and submit time "
-            f"{_differing(inside)}. One row of each job is kept. If they are different jobs (an "
-            "array's tasks, attempts), add the column that sets them apart to the id, in a mapping: "
-            'job_id = ["ID", "TASK"] (--format table --guess looks for it)'
+            f"{_differing(inside)}{outcome}. If they are different jobs (an array's tasks, attempts), add "
+            'the column that sets them apart to the id, in a mapping: job_id = ["ID", "TASK"] (--format '
+            "table --guess looks for it)"
         )
     if stored.num_rows:
         told.append(
-            f"{_contradict(stored)} what an earlier ingest stored {_differing(stored)}. One row of each "
-            "job is kept. If the mapping or --zone has changed, start again: "
-            f"hakaru lake forget --cluster {cluster}"
+            f"{_contradict(stored)} what an earlier ingest stored {_differing(stored)}{outcome}. If the "
+            f"mapping or --zone has changed, start again: hakaru lake forget --cluster {cluster}"
         )
     return told
 
