@@ -151,7 +151,7 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "share"), [("0", 0.0), ("0.02", 0.02), ('"2 %"', 0.02), ('"100%"', 1.0), ("1", 1.0)]
+    ("text", "share"), [("0", 0.0), ("0.02", 0.02), ('"2 %"', 0.02), ('"100%"', 1.0)]
 )
 def test_a_share_is_a_number_or_a_percentage(tmp_path: Path, text: str, share: float) -> None:
     assert toml(tmp_path, f"ingest.max_missing = {text}").ingest.max_missing == share
@@ -223,6 +223,10 @@ def test_a_name_with_a_dot_is_one_table_of_the_file(tmp_path: Path) -> None:
         (
             'ingest.max_missing = "101%"',
             'ingest.max_missing: expected a share such as "1%" or 0.01',
+        ),
+        (
+            "ingest.max_missing = 1",
+            'ingest.max_missing: 1 could be "1%" or "100%": write it with %',
         ),
         ("ingest.max_missing = -0.1", "ingest.max_missing: expected a share"),
         ("ingest.max_missing = true", "ingest.max_missing: expected a share"),

@@ -100,6 +100,8 @@ def share(value: Any) -> float:
         found = math.nan
     if isinstance(value, bool) or not 0 <= found <= 1:
         raise ValueError(f'expected a share such as "1%" or 0.01, found {value!r}')
+    if found == 1 and not text.endswith("%"):
+        raise ValueError(f'{value!r} could be "1%" or "100%": write it with %')
     return found
 
 

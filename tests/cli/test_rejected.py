@@ -64,6 +64,19 @@ def test_the_limit_is_set_by_an_option_or_in_hakaru_toml(tmp_path: Path) -> None
     assert wrong.exit_code == 2 and "expected a share such as" in wrong.output
 
 
+@pytest.mark.parametrize("share", ["1", "1.0"])
+def test_a_bare_1_is_refused_as_a_limit(share: str, tmp_path: Path) -> None:
+    """Meant as 1 %, it would allow everything to be missing."""
+    path, where = log(tmp_path / "a.csv", 90, 10), ("--cluster", "c", "-w", tmp_path / "w")
+    wrong = hakaru("ingest", path, *where, "--max-missing", share)
+    assert wrong.exit_code == 2
+    assert f'\'{share}\' could be "1%" or "100%": write it with %' in wrong.output
+    assert ingest(tmp_path, path, "--max-missing", "1%")[0] == 3
+    assert ingest(tmp_path, path, "--max-missing", "100%")[0] == 0
+    (tmp_path / "w" / "hakaru.toml").write_text(f"ingest.max_missing = {share}")
+    assert "write it with %" in hakaru("show", "walltime", "-w", tmp_path / "w").output
+
+
 def test_a_file_counts_as_it_was_read_last(tmp_path: Path) -> None:
     ingest(tmp_path, log(tmp_path / "a.csv", 50, 50))
     lake = Lake.open(tmp_path / "w")
