@@ -236,12 +236,7 @@ INGESTS = Table(
         Column(
             "num_conflicts", "bigint", "Records that contradict another of the same job.", "rows"
         ),
-        Column(
-            "num_dropped",
-            "bigint",
-            "Those of them that are not kept since another record of the same input contradicts them.",
-            "rows",
-        ),
+        Column("num_dropped", "bigint", "Conflicting records that were dropped.", "rows"),
         Column("num_rejected", "bigint", "Records that could not be read.", "rows"),
     ),
 )

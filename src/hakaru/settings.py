@@ -141,7 +141,7 @@ KEYS: tuple[tuple[str, str, str], ...] = (
     (
         "web.address_connections",
         "64",
-        "Open connections from one address; raise it where a gateway stands for many people.",
+        "Open connections from one address; raise it if many people share one address.",
     ),
     ("web.operators", "[]", "People, as the proxy names them, who see everything."),
     ("clusters.NAME.zone", '"UTC"', "Time zone of hours, weekdays and quarters (IANA name)."),

@@ -107,10 +107,10 @@ def test_named_nodes_show_how_large_the_machine_is_at_least(lake_of: Make) -> No
     for id in ("load", "utilisation"):
         told, *lines = said(lake, id)
         assert "of at least 8 seen in use on the 3 nodes that the log names" in told
-        assert "1.9 GPUs are busy in the mean" in told  # (60 · 2 + 30 · 1 + 10 · 4) / 100
+        assert "1.9 GPUs are busy on average" in told  # (60 · 2 + 30 · 1 + 10 · 4) / 100
         assert lines == ["nodes = 3", "gpus_per_node = 4"]
         told, *lines = said(lake, id, by="queue")
-        assert "1.9 GPUs are busy in the mean" in told, "of all groups together"
+        assert "1.9 GPUs are busy on average" in told, "of all groups together"
 
 
 def test_named_nodes_say_nothing_beside_a_size_that_is_set(lake_of: Make) -> None:

@@ -85,16 +85,16 @@ def test_remarks_are_of_each_cluster(two: Lake) -> None:
     """n2 has no GPU in use, n1 and n3 four each. Two GPUs of d are busy, and ten for half of the time."""
     told = remarks(ask(two, "load", by="cluster"), language("en"))
     assert told[0].startswith("more GPUs are busy than c has in 100.0 % of this time, up to 6 of 4")
-    assert "the size of d is unknown" in told[1] and "6.0 GPUs are busy in the mean" in told[1]
+    assert "the size of d is unknown" in told[1] and "6.0 GPUs are busy on average" in told[1]
     assert "at least 8 seen in use on the 2 nodes" in told[1]
     assert told[2:] == ["nodes = 2", "gpus_per_node = 4"]
 
 
 def test_busy_gpus_of_all_groups_are_added(two: Lake) -> None:
     told, *_ = remarks(ask(two, "load", by="queue", clusters=("d",)), language("en"))
-    assert "6.0 GPUs are busy in the mean" in told
+    assert "6.0 GPUs are busy on average" in told
     told, *_ = remarks(ask(two, "utilisation", by="queue", clusters=("d",)), language("en"))
-    assert "6.0 GPUs are busy in the mean" in told
+    assert "6.0 GPUs are busy on average" in told
 
 
 def test_one_synthetic_cluster_makes_the_answer_synthetic(two: Lake) -> None:

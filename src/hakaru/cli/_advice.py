@@ -150,8 +150,8 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
     num, total = advice.months
     if num < total:
         texts.append(
-            f"counted are the jobs of {num} of {total} months, which the record does not contradict "
-            "(see below); all are replayed; --months all counts them all"
+            f"counted are the jobs of the {num} of {total} months the log can reproduce (see below); all are "
+            "replayed; --months all counts them all"
         )
     replayed = advice.replayed.workload
     texts += [f"left out {number:,}: {reason}" for reason, number in replayed.left_out.items()]

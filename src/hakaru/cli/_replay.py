@@ -20,8 +20,8 @@ UNKNOWN_POLICY = (
     "replay is one possible reading of it, and a what-if is no surer than this comparison."
 )
 NOT_PROOF = (
-    "Not contradicted means only that the recorded jobs fit the machine; how well the replay fits them is "
-    "another matter."
+    "The log can reproduce a month whose recorded jobs fit the machine; how close the replay comes to their "
+    "waits is another matter."
 )
 WHY_OFF = (
     "A recorded wait holds what no replay of the log knows: the scheduler's own pace (seconds, and all there "
@@ -42,11 +42,11 @@ MEASURES = {
     "share_within_twice": "within a factor of 2",
     "rank_correlation": "rank correlation",
 }
-IN_A_WORD = {"yes": "fits", "partly": "a little over", "no": "contradicts"}
+IN_A_WORD = {"yes": "fits", "partly": "a little over", "no": "does not fit"}
 WORDS = {
-    "yes": "not contradicted by the record",
-    "partly": "contradicted a little",
-    "no": "contradicted by the record",
+    "yes": "months the log can reproduce",
+    "partly": "months the log can nearly reproduce",
+    "no": "months the log cannot reproduce",
 }
 
 
@@ -55,7 +55,7 @@ def replay_lines(
 ) -> Iterator[Line]:
     """Recorded beside simulated waits: of all jobs, by queue, size and month; then what to make of it.
 
-    Where some months contradict the machine, the groups are of the others. `date_notes` stand beneath the
+    Where the log cannot reproduce some months, the groups are of the others. `date_notes` stand beneath the
     months.
     """
     from hakaru.sim.replay import Known, differences, months_of, trusted_jobs
@@ -70,7 +70,7 @@ def replay_lines(
     whole, trusted = differences(schedule), differences(schedule, keep=keep)
     yield from _table(_named(whole, trusted) if keep.any() else whole, width)
     if keep.any() and not keep.all():
-        yield "by queue, size and class: jobs of months that the record does not contradict", ""
+        yield "by queue, size and class: jobs of months the log can reproduce", ""
         yield "", ""
     for by in ("queue", "size", "class"):
         yield from _table(differences(schedule, by, zone, keep if keep.any() else None), width)
@@ -137,7 +137,7 @@ def _judged(replay: Score, better: Sequence[str]) -> str:
 
 
 def trust_lines(months: Sequence[Month], width: int) -> Iterator[Line]:
-    """The months by whether the record contradicts the machine, each that it does with its reason."""
+    """The months by whether the log can reproduce them, each that it cannot with its reason."""
     for trusted, words in WORDS.items():
         found = [month for month in months if month.trusted == trusted]
         if found:
@@ -152,7 +152,7 @@ def trust_lines(months: Sequence[Month], width: int) -> Iterator[Line]:
 def fit_lines(
     by_month: pa.Table, months: Sequence[Month], known: Known, width: int
 ) -> Iterator[Line]:
-    """Which months that the record does not contradict are replayed within which bound, and why not."""
+    """Which months the log can reproduce within which bound, and why not."""
     from hakaru.sim.notation import counted
     from hakaru.sim.replay import BOUNDS, off_by
 
@@ -212,7 +212,7 @@ def _named(whole: pa.Table, trusted: pa.Table) -> pa.Table:
     import pyarrow as pa
 
     both = pa.concat_tables([whole, trusted], promote_options="permissive")
-    return both.set_column(0, "jobs", pa.array(["all", "of months not contradicted"]))
+    return both.set_column(0, "jobs", pa.array(["all", "of months the log can reproduce"]))
 
 
 def _table(table: pa.Table, width: int, *more: Column) -> Iterator[Line]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 SLOW_S = 3.0
-COMPILING = "compiling the simulator, once (about half a minute)"
+COMPILING = "compiling the simulator, once (about 30 s)"
 BY_OPTIONS = "Add --nodes COUNTxSIZE, e.g. --nodes 38x8, or --processors N for one pool"
 
 

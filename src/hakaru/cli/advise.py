@@ -157,7 +157,7 @@ def _complete_metrics(ctx: click.Context, param: click.Parameter, start: str) ->
     type=click.Choice(["trusted", "plausible", "all"]),
     default="trusted",
     show_default=True,
-    help="Whose jobs count: of months that the record does not contradict; all are replayed.",
+    help="Whose jobs count: those of months the log can reproduce; all are replayed.",
 )
 @click.option("--qos", default="normal", show_default=True, help="Slurm's QOS that gets limits.")
 @click.option(

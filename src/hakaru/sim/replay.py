@@ -1,4 +1,4 @@
-"""How far a replay is from what was recorded, and which months the record itself contradicts.
+"""How far a replay is from what was recorded, and which months a log can reproduce.
 
 A log tells what was asked for and given, not the rules by which it was: a what-if is no better than the
 replay of the log itself.
@@ -34,7 +34,7 @@ TRUST: Mapping[str, tuple[Trust, ...]] = {
 CLOSE_S = 300
 LEAST_KNOWN = 0.95  # of the jobs that begin
 LEAST_WAIT_S = 60  # below it, one wait is as short as the other
-MOST_OVERLOAD = 0.01  # of a month: a moment's overlap at a handover is no contradiction
+MOST_OVERLOAD = 0.01  # of a month: a moment's overlap at a handover does not count
 FAR = 1.25  # times the machine: more than a few nodes that nobody told of
 # how near a month's replayed mean wait is to the recorded one
 BOUNDS = ((0.25, "within 25 %"), (0.5, "within 50 %"), (np.inf, "further off"))
@@ -165,7 +165,7 @@ def differences(
 
 
 def months_of(schedule: Schedule, zone: str = "UTC") -> list[Month]:
-    """Which months the recorded jobs contradict, and how long that lasts in the replay."""
+    """Which months the log can reproduce, and how long what it cannot lasts in the replay."""
     workload = schedule.workload
     if not len(workload):
         return []
@@ -185,7 +185,7 @@ def months_of(schedule: Schedule, zone: str = "UTC") -> list[Month]:
 
 
 def trusted_jobs(schedule: Schedule, months: Sequence[Month], zone: str = "UTC") -> Any:
-    """The jobs, as a mask, whose month the recorded jobs do not contradict."""
+    """The jobs, as a mask, whose month the log can reproduce."""
     codes, _ = groups_of(schedule.workload, "month", zone)
     return np.array([month.trusted == "yes" for month in months], bool)[codes]
 

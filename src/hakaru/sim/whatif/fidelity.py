@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from hakaru.sim.workload import Workload
 
 NONE_LEFT = (
-    "The record contradicts the machine in every month (the jobs need more than it has): all are compared, "
-    "and little can be said."
+    "The log cannot reproduce any month (its jobs need more than the machine has): all are compared, and "
+    "little can be said."
 )
 
 
@@ -75,9 +75,8 @@ def _left_out(months: Sequence[Month], chosen: Sequence[Month], scenario: Scenar
     if len(others) > 1:
         why = f"{named}; {worst.name}, for one, as {worst.why}"
     return (
-        f"Compared are the {num:,} of {total:,} jobs submitted in months that the record does not "
-        f"contradict ({', '.join(month.name for month in chosen)}); all are replayed. Left out: "
-        f"{why}. "
+        f"Compared are the {num:,} of {total:,} jobs submitted in months the log can reproduce "
+        f"({', '.join(month.name for month in chosen)}); all are replayed. Left out: {why}. "
         f'`months = "plausible"` or "all" compares more.'
     )
 
