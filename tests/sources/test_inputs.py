@@ -16,11 +16,13 @@ from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
-from hakaru.sources import _inputs, _packing, ingest
+from hakaru.sources import _inputs, _packing, _stage, ingest
 from hakaru.sources._base import load_all
 from hakaru.sources._packing import encoding_of
 from tests._cli import hakaru
@@ -337,3 +339,55 @@ def test_half_a_character_is_named_with_the_command_that_mends_it(
     message = refused(lake, path)
     assert message.startswith(f"{path}: looks like UTF-16 text")
     assert f"iconv -f UTF-16 -t UTF-8 -c {path}" in message
+
+
+def _repeated(path: Path, num_rows: int, **texts: str) -> Path:
+    """A Parquet file of equal rows, each text once in a dictionary."""
+    columns = {
+        "submitted_at": pa.array([1_522_540_800_000_000] * num_rows, pa.timestamp("us", "UTC"))
+    }
+    zeros = pa.array([0] * num_rows, pa.int32())
+    for name, text in texts.items():
+        columns[name] = pa.DictionaryArray.from_arrays(zeros, [text])
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_a_parquet_file_is_refused_by_the_size_of_its_values(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_packing, "RATIO_FROM_BYTES", 1_000_000)
+    path = _repeated(tmp_path / "rows.parquet", 1_000_000, job_id="1")  # 8 + 8 bytes a row
+    assert path.stat().st_size * 250 < 16_000_000
+    message = refused(lake, path)
+    assert message.startswith(f"{path}: unpacks to ")
+    assert "more than 250 times its size" in message
+    assert "raise ingest.max_ratio in hakaru.toml" in message
+
+
+def test_a_parquet_file_is_refused_by_the_size_of_its_texts(lake: Lake, tmp_path: Path) -> None:
+    path = _repeated(tmp_path / "texts.parquet", 3000, job_id="1", name="x" * 1000)
+    _settings(lake, 'ingest.max_unpacked = "2MB"')
+    message = refused(lake, path)  # the footer counts 3,000 × 24 bytes, and the text once
+    assert message.startswith(f"{path}: holds more than 2.0 MB; nothing was stored.")
+    assert "raise ingest.max_unpacked in hakaru.toml" in message
+    _settings(lake, 'ingest.max_unpacked = "4MB"')
+    assert ingest(lake, [path], "c").num_read == 3000
+
+
+def test_texts_of_rejected_rows_are_not_staged(lake: Lake, tmp_path: Path) -> None:
+    """A text of 100 MB in all, of which no row may keep any."""
+    path = _repeated(tmp_path / "long.parquet", 1000, job_id="1", name="x" * 100_000)
+    tracked: list[int] = []
+    original = _stage.Batch.counts
+
+    def counts(batch: _stage.Batch) -> tuple[int, int]:
+        found = batch.con.execute("SELECT sum(strlen(name)) FROM staged_all").fetchall()
+        tracked.append(found[0][0] or 0)
+        return original(batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_stage.Batch, "counts", counts)
+        message = refused(lake, path)
+    assert "name is longer than 1,024 characters. None of the 1,000 rows" in message
+    assert set(tracked) == {0}

@@ -32,6 +32,7 @@ from hakaru.sources._base import (
 )
 from hakaru.sources._inputs import Input
 from hakaru.sources._packing import Meter, check_gzip, is_gzip, utf8_copy
+from hakaru.sources._parquet import check_texts, check_values, has_parquet
 from hakaru.sources._reading import Reading, rows_a_byte
 
 if TYPE_CHECKING:
@@ -249,12 +250,10 @@ def _read_one(
     options: Mapping[str, Any],
 ) -> Records:
     if is_gzip(path):
-        size = path.stat().st_size
-        meter = Meter(path, batch.folder, batch.limits, packed_bytes=size, is_written=False)
-        check_gzip(path, meter, is_wanted=lambda: not batch.stopped.is_set())
+        check_gzip(path, _meter(batch, path), is_wanted=lambda: not batch.stopped.is_set())
     try:
         try:
-            records = source.read(con, path, batch.cluster, options)
+            records = _read(batch, con, path, source, options)
             _stage(batch, con, path, source, records)
         except duckdb.Error as error:
             if not is_not_utf8(error):
@@ -274,6 +273,27 @@ def _read_one(
     return records
 
 
+def _read(
+    batch: Batch,
+    con: DuckDBPyConnection,
+    path: Path,
+    source: Source,
+    options: Mapping[str, Any],
+) -> Records:
+    if not has_parquet(path):
+        return source.read(con, path, batch.cluster, options)
+    meter = _meter(batch, path)
+    check_values(path, meter)
+    records = source.read(con, path, batch.cluster, options)
+    check_texts(con, records, meter)
+    return records
+
+
+def _meter(batch: Batch, path: Path) -> Meter:
+    size = path.stat().st_size
+    return Meter(path, batch.folder, batch.limits, packed_bytes=size, is_written=False)
+
+
 def _said(error: duckdb.Error) -> str:
     """What matters of DuckDB's message: the line, not its text, then what is wrong with it."""
     told = str(error).strip().splitlines()
@@ -288,7 +308,13 @@ def _stage(
     if batch.stopped.is_set():
         raise SourceError(f"{batch.shown(path)}: stopped")
     given = {row[0] for row in con.execute(f"DESCRIBE {records.sql}").fetchall()}
-    names = ", ".join(f'"{name}"' for name in JOBS.names)
+    # of a rejected row no view shows more than its place: a text without end would fill the disk
+    kept = ", ".join(
+        f'CASE WHEN _reason IS NULL THEN "{c.name}" END'
+        if "string" in c.type and c.name != "cluster"
+        else f'"{c.name}"'
+        for c in JOBS.columns
+    )
     file, kind = quote(batch.name(path)), quote(source.id)
     place = ", ".join(
         f"CASE WHEN _reason IS NOT NULL THEN {value} END"
@@ -297,7 +323,7 @@ def _stage(
     folded = "_folded" if "_folded" in given else "NULL AS _folded"
     con.execute(
         f"""
-        INSERT INTO staged_all SELECT {names}, {place}, _folded
+        INSERT INTO staged_all SELECT {kept}, {place}, _folded
         FROM ({staged(records.sql, given, batch.cluster, folded)})
         """
     )

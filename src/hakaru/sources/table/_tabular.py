@@ -27,6 +27,7 @@ MAGIC = "PAR1"
 DELIMITERS = (",", ";", "\t", "|")
 MAX_RECORD_LINES = 1000
 MAX_TEXT_COLUMNS = 8
+LOOK_CHARACTERS = 4096
 
 
 @dataclass(frozen=True)
@@ -112,17 +113,25 @@ def _open_parquet(con: DuckDBPyConnection, path: Path, limit: int | None) -> Tab
     described = con.execute(f"DESCRIBE SELECT * EXCLUDE (file_row_number) FROM {file}").fetchall()
     columns = [(str(row[0]), str(row[1])) for row in described]
     bound = f" LIMIT {limit}" if limit else ""
+    cells = ['"' + name.replace('"', '""') + '"' for name, _ in columns]
+    if limit:  # a look at the first rows needs no text to its end
+        cells = [
+            f"left({cell}, {LOOK_CHARACTERS})" if kind == "VARCHAR" else cell
+            for cell, (_, kind) in zip(cells, columns, strict=True)
+        ]
     return Tabular(
         names=[name for name, _ in columns],
         types=[kind for _, kind in columns],
         records=f"SELECT file_row_number + 1 AS _line, * EXCLUDE (file_row_number) FROM {file}{bound}",
-        cells=['"' + name.replace('"', '""') + '"' for name, _ in columns],
+        cells=cells,
     )
 
 
 def _row_text(cells: Sequence[str]) -> str:
     """A Parquet row has no text: the values of its first mapped columns stand for it."""
-    values = ", ".join(f"CAST({cell} AS VARCHAR)" for cell in cells[:MAX_TEXT_COLUMNS])
+    values = ", ".join(
+        f"left(CAST({cell} AS VARCHAR), {LOOK_CHARACTERS})" for cell in cells[:MAX_TEXT_COLUMNS]
+    )
     return f"concat_ws(', ', {values})" if values else "''"
 
 
