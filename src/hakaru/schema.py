@@ -118,7 +118,12 @@ JOBS = Table(
             "string",
             "How it stands or ended: " + ", ".join(STATES) + "; null = the log does not say.",
         ),
-        Column("exit_code", "bigint", "The exit status, or 128 + the signal that ended it."),
+        Column(
+            "exit_code",
+            "bigint",
+            "The exit status, or 128 + the signal that ended it. Null for a job that did not complete and "
+            "of which sacct says 0:0.",
+        ),
         Column("num_nodes", "bigint", "Nodes allocated, or requested while it waits.", "nodes"),
         Column("num_gpus", "bigint", "GPUs in total over all nodes; 0 where it has none.", "GPUs"),
         Column("gpu_model", "string", "Model of the GPUs."),

@@ -394,3 +394,23 @@ def test_what_is_no_moment(text: str) -> None:
     for read in (parse_moment, end_of):
         with pytest.raises(FilterError):
             read(text, "Asia/Tokyo")
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ('name = "long"', "write text in single quotes, 'long'"),
+        ("name = long", "write text in single quotes, 'long'"),
+        ("name IN ('a', 3)", "write text in single quotes, '3'"),
+        ("size = NULL", "write size IS NULL (or IS NOT NULL)"),
+        ("name IN ('a', NULL)", "write name IS NULL (or IS NOT NULL)"),
+        ("run_s > size", "a filter compares a column with a value, not with another column"),
+        ("size = '8'", "write numbers without quotes"),
+        ("at > 2018-01-01", "write times in single quotes, '2018-04-01 09:00'"),
+        ("sice = 1", "there is no column 'sice'; did you mean size?"),
+        ("xyz = 1", "there is no column 'xyz'; known: id, name, size"),
+    ],
+)
+def test_a_mistake_is_met_with_what_was_meant(text: str, advice: str) -> None:
+    with pytest.raises(FilterError, match=re.escape(advice)):
+        parse_where(text, "t", COLUMNS)

@@ -15,6 +15,7 @@ from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._select import (
     COLUMNS,
     Selection,
+    absent_values,
     chosen_rules,
     condition_of,
     counting,
@@ -101,6 +102,18 @@ class Session:
         """A query of one's own over `jobs`, the jobs that the selection keeps."""
         selection = self._complete(selection)
         return self._query(sql, selection, chosen_rules(selection), "submitted")
+
+    def absent_values(self, selection: Selection) -> list[tuple[str, str, list[str]]]:
+        """What the filter compares with that no job of the clusters has, and what they have instead."""
+        whole = Selection(clusters=selection.clusters, by="cluster")
+
+        def values_of(column: str) -> set[str]:
+            sql = (
+                f"SELECT DISTINCT jobs.{column} AS value FROM jobs WHERE jobs.{column} IS NOT NULL"
+            )
+            return set(self.ask(sql, whole)["value"].to_pylist())
+
+        return absent_values(selection, values_of)
 
     def stored(self, columns: Collection[str]) -> str:
         """All stored jobs of all clusters, as something that a query can select from."""

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from hakaru.analyses._base import HAS_HOURS, Analysis, Rule
-from hakaru.engine.where import EVERYTHING, Condition, end_of, parse_moment, parse_where
+from hakaru.engine.where import (
+    EVERYTHING,
+    Condition,
+    compared_texts,
+    end_of,
+    parse_moment,
+    parse_where,
+)
 from hakaru.errors import FilterError
 from hakaru.schema import JOBS, STATES, Column, Type
 
@@ -151,6 +158,24 @@ class Selection:
             raise FilterError(f"cannot count by {self.weight!r}; known: {', '.join(WEIGHTS)}")
         if self.min_run_s is not None and not 0 <= self.min_run_s < math.inf:
             raise FilterError("--min-run is a number of seconds, 0 or more")
+
+
+def absent_values(
+    selection: Selection, values_of: Callable[[str], Collection[str]]
+) -> list[tuple[str, str, list[str]]]:
+    """What `where` compares a column with that no job has: column, value, and what jobs have.
+
+    Only of columns that one groups by: of a job's id or node nobody expects to see them all.
+    """
+    if not selection.where:
+        return []
+    parse_where(selection.where, "jobs_all", COLUMNS)  # refuses what is no filter
+    found = []
+    for column, value in compared_texts(selection.where):
+        if column in GROUPS and COLUMNS[column] == "string":
+            known = sorted(values_of(column))
+            found += [(column, value, known)] if value not in known else []
+    return found
 
 
 def condition_of(selection: Selection, zones: Mapping[str, str], period: str) -> Condition:

@@ -10,11 +10,12 @@ import click
 
 from hakaru.cli._options import DEFAULT_WORKSPACE
 from hakaru.errors import HakaruError
-from hakaru.registry import hint
+from hakaru.registry import hint, listed
 
 if TYPE_CHECKING:
     from hakaru.analyses import Selection, Session
 
+MOST_VALUES = 12  # of a column, in a warning
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -163,6 +164,16 @@ def check_clusters(session: Session, names: Sequence[str]) -> None:
                 f"there is no cluster {name!r} in {session.lake.workspace}; "
                 f"{hint(name, session.known_clusters)}"
             )
+
+
+def check_selection(session: Session, selection: Selection) -> None:
+    """Refuse unknown clusters, and warn of a filter that looks for what no job has."""
+    check_clusters(session, selection.clusters)
+    for column, value, known in session.absent_values(selection):
+        told = (
+            f"warning: no job has {column} = {value!r}; it is one of: {listed(known, MOST_VALUES)}"
+        )
+        click.secho(told, fg="yellow", err=True)
 
 
 def period_of(session: Session, cluster: str) -> str:

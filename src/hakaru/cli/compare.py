@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from hakaru.cli._output import choose_format
 from hakaru.cli._progress import bar_console
 from hakaru.cli._selection import (
     check_clusters,
+    check_selection,
     complete_clusters,
     filter_options,
     make_selection,
@@ -112,6 +114,7 @@ def command(
     _refuse_files(clusters, data)
     with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
         names = _known(session, clusters)
+        check_selection(session, replace(jobs, clusters=tuple(names)))
         with _working(names):
             comparison = compare(session, names, chosen, beside, jobs)
     write(comparison, format, output, sources)

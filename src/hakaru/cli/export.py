@@ -9,7 +9,7 @@ import click
 
 from hakaru.cli._options import Data, data_options, open_lake
 from hakaru.cli._selection import (
-    check_clusters,
+    check_selection,
     cluster_option,
     filter_options,
     make_selection,
@@ -78,7 +78,7 @@ def command(
     disguise = _disguise(anonymise, salt, salt_file, shift_times)
     chosen = make_selection(cluster=cluster, **filters)
     with open_lake(data) as lake, open_session(lake, unit=data.unit) as session:
-        check_clusters(session, chosen.clusters)
+        check_selection(session, chosen)
         found = session.run(_every_job(), chosen)
         if found.num_used == 0:
             name = found.selection.clusters[0]

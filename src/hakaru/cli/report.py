@@ -12,7 +12,7 @@ import click
 from hakaru.cli._options import Data, data_options, engine_option, lang_option, open_lake
 from hakaru.cli._progress import bar_console
 from hakaru.cli._selection import (
-    check_clusters,
+    check_selection,
     cluster_option,
     filter_options,
     make_selection,
@@ -69,7 +69,7 @@ def command(
     _check_ending(output)
     chosen = make_selection(**selection)
     with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
-        check_clusters(session, chosen.clusters)
+        check_selection(session, chosen)
         size = write_report(session, output, chosen, _names(beside), lang)
     click.echo(f"{output} ({size / 1e6:.1f} MB)")
 

@@ -21,7 +21,7 @@ from hakaru.cli._options import (
 from hakaru.cli._output import choose_format, writing
 from hakaru.cli._render import FORMATS, unit_of, write_result
 from hakaru.cli._selection import (
-    check_clusters,
+    check_selection,
     complete_params,
     make_selection,
     period_of,
@@ -98,7 +98,7 @@ def command(
     format = choose_format(output_format, output, FORMATS)
     chosen = make_selection(**selection)
     with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
-        check_clusters(session, chosen.clusters)
+        check_selection(session, chosen)
         is_export = output is not None or format != "table"
         asked = _with_limit(analysis, parse_params(params), top, is_export)
         result = session.run(analysis, chosen, **asked)

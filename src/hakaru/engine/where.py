@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 
 from hakaru.engine._base import Value
 from hakaru.errors import FilterError
+from hakaru.registry import hint
 from hakaru.schema import Type
 
 if TYPE_CHECKING:
@@ -74,6 +75,20 @@ def parse_where(text: str, table: str, columns: Mapping[str, Type], zone: str = 
     writer = _Writer(table, columns, ZoneInfo(zone))
     sql = writer.condition(where.this)
     return Condition(f"({sql})", tuple(writer.values))
+
+
+def compared_texts(text: str) -> list[tuple[str, str]]:
+    """The columns and texts that a filter, which `parse_where` has passed, compares by =, <> or IN."""
+    import sqlglot
+    from sqlglot import exp
+
+    tree = sqlglot.parse_one(f"SELECT 1 WHERE {text}", read="duckdb")
+    found: dict[tuple[str, str], None] = {}
+    for node in tree.find_all(exp.EQ, exp.NEQ, exp.In):
+        listed = node.expressions if isinstance(node, exp.In) else [node.expression]
+        texts = [item.name for item in listed if isinstance(item, exp.Literal) and item.is_string]
+        found |= dict.fromkeys((node.this.name, each) for each in texts)
+    return list(found)
 
 
 def parse_moment(text: str, zone: str) -> datetime:
@@ -197,7 +212,7 @@ class _Writer:
         (identifier,) = _parts(node, "this")
         name, _ = _parts(identifier, "this", "quoted")
         if name not in self.columns:
-            raise FilterError(f"there is no column {name!r}; known: {', '.join(self.columns)}")
+            raise FilterError(f"there is no column {name!r}; {hint(name, self.columns)}")
         kind = self.columns[name]
         if kind == "list<string>" and not lists:
             raise FilterError(f"{name} is a list; only IS NULL and IS NOT NULL work on it")
@@ -224,7 +239,26 @@ class _Writer:
                 return str(text)
             if kind in ("bigint", "double") and not is_string:
                 return _number(text, column)
-        raise FilterError(f"{column} is a {kind} and cannot be compared with {node.sql()}")
+        raise FilterError(
+            f"{column} is a {kind} and cannot be compared with {node.sql()}"
+            + self._advice(node, kind, column)
+        )
+
+    def _advice(self, node: exp.Expr, kind: Type, column: str) -> str:
+        """What somebody may have meant who compares with that."""
+        from sqlglot import exp
+
+        if type(node) is exp.Null:
+            return f": write {column} IS NULL (or IS NOT NULL)"
+        if type(node) is exp.Column and node.name in self.columns:
+            return ": a filter compares a column with a value, not with another column"
+        if kind == "timestamp":
+            return ": write times in single quotes, '2018-04-01 09:00'"
+        if kind == "string":
+            text = node.name if type(node) in (exp.Column, exp.Literal) else "normal"
+            return f": write text in single quotes, '{text}'"
+        is_text = type(node) is exp.Literal and node.is_string
+        return ": write numbers without quotes" if is_text and kind != "boolean" else ""
 
 
 def _parts(node: exp.Expr, *names: str) -> list[Any]:
