@@ -123,6 +123,21 @@ def test_a_note_names_three_of_its_metrics(num: int, end: str) -> None:
     assert list(notes.lines())[1] == f"    {named}{end}: GPU jobs only"
 
 
+def test_a_note_names_the_metrics_that_it_is_about() -> None:
+    notes = Notes()
+    said = {"num_jobs": "GPU jobs only", "num_users": "", "wra_mean": "read off a plot"}
+    for id, note in (said | {"num_days": "GPU jobs only"}).items():
+        notes.cite(figure(id, 1, note=note))
+    notes.cite(figure("num_cpus", 1, note="GPU jobs only", source="C et al., OSDI 2021"))
+    assert list(notes.lines()) == [
+        "[1] A & B, SC 2019: p.1",
+        "    Jobs; Days, first to last submission: GPU jobs only",
+        f"    {METRICS['wra_mean'].label}: read off a plot",
+        "[2] C et al., OSDI 2021: p.1",
+        f"    {METRICS['num_cpus'].label}: GPU jobs only",
+    ]
+
+
 def test_a_source_is_whole_or_short() -> None:
     notes = Notes()
     notes.cite(figure("num_jobs", 1, source="A & B, A Long Title, SC 2019, doi:10.1/2"))

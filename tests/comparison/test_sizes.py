@@ -12,6 +12,8 @@ from hakaru.settings import Capacity, Cluster
     ("cluster", "expected"),
     [
         (Cluster(nodes=(Capacity(2), Capacity(3)), gpus_per_node=4), {"nodes": 3, "gpus": 12}),
+        (Cluster(nodes=(Capacity(2), Capacity(5), Capacity(3))), {"nodes": 5}),
+        (Cluster(gpus=(Capacity(16), Capacity(8))), {"gpus": 16}),
         (Cluster(nodes=(Capacity(3),), gpus=(Capacity(8),)), {"nodes": 3, "gpus": 8}),
         (Cluster(nodes=(Capacity(3),), gpus_per_node=4, gpus=(Capacity(10),)), {"gpus": 10}),
         (Cluster(cpus=(Capacity(2004),)), {"cpus": 2004, "gpus": None, "nodes": None}),

@@ -102,6 +102,17 @@ def test_each_row_s_marks_lie_on_its_own_line() -> None:
     assert [span[-1] for span in drawn["Median to maximum"]] == [900.0, 70.0]
 
 
+def test_a_row_that_lacks_a_statistic_keeps_its_line() -> None:
+    """Of the first row the median is unknown, of the second the 90 %."""
+    table = {"part": ["submit to eligible", "eligible to start", "submit to start"]}
+    table |= {"num_jobs": [9, 8, 7], "mean_s": [50.0, 40.0, 600.0], "max_s": [99.0, 70.0, 900.0]}
+    table |= {"median_s": [None, 3.0, 30.0], "p90_s": [80.0, None, 700.0]}
+    drawn = {s["name"]: values(s) for s in draw(result("waits", table)).option["series"]}
+    assert drawn["Median"] == [[3.0, 1], [30.0, 2]]
+    assert drawn["90 %"] == [[80.0, 0], [700.0, 2]]
+    assert drawn["Median to maximum"] == ["-", [3.0] * 4 + [70.0], [30.0] * 4 + [900.0]]
+
+
 def test_rows_beyond_the_first_twenty_four_are_told() -> None:
     names = [f"u{n:02}" for n in range(26)]
     table = {"user": names, "class": ["all"] * 26, "num_jobs": [1] * 26}

@@ -290,14 +290,19 @@ def test_time_outs_are_told_where_they_take_much() -> None:
     assert told("timeout", even) is None, "less than twice their share of the jobs"
 
 
-def test_hours_of_jobs_that_did_not_complete() -> None:
-    """Of those that are over: 5 + 10 + 20 of 100 hours; the 900 that still run do not count."""
+def test_shares_are_of_the_jobs_that_ended() -> None:
+    """Of 13 jobs and 100 hours; the 900 that still run do not count, nor do jobs of unknown state."""
     table = {
         "state": ["completed", "failed", "cancelled", "timeout", "running", "pending", None],
         "num_jobs": [10, 1, 1, 1, 10, 10, 10],
         "pe_hours": [65.0, 5.0, 10.0, 20.0, 900.0, None, 50.0],
     }
     assert values("not-completed", table) == {"share_hours": 0.35}
+    assert values("failed", table) == {"share": 1 / 13, "share_hours": 0.05}
+    assert values("timeout", table) == {"share": 1 / 13, "share_hours": 0.2}
+
+
+def test_hours_of_jobs_that_did_not_complete() -> None:
     assert told("not-completed", states(91, 9, 0, 0, 0, 0, 0)) is None
     assert told("not-completed", states(90, 9, 0, 1, 0, 0, 0)) is not None
     long = states(99, 1, 0, 0, 0, 0, 0, hours=(50.0, 50.0, 0, 0, 0, 0, 0))
@@ -365,14 +370,27 @@ def test_a_result_that_rests_on_no_job_is_not_told() -> None:
     assert find({("parallelism", "jobs"): unused}) == []
 
 
+def by_clock_and_not(caveats: Caveats) -> list[Finding]:
+    """What is told of a busiest hour, a busiest day and a utilisation."""
+    tables = {
+        "utilisation": {"quarter": ["all"], "utilisation": [0.5]},
+        "arrivals-by-hour": hours(41.0),
+        "arrivals-by-weekday": week(5.0, 6.0, 12.0, 7.0, 6.0, 8.0, 4.0),
+    }
+    made = {(id, "jobs"): replace(result(id, t), caveats=caveats) for id, t in tables.items()}
+    return find(made)
+
+
 def test_relative_dates_keep_back_hours_and_days_only() -> None:
-    caveats = Caveats(relative=("c",))
-    used = replace(
-        result("utilisation", {"quarter": ["all"], "utilisation": [0.5]}), caveats=caveats
-    )
-    by_hour = replace(result("arrivals-by-hour", hours(41.0)), caveats=caveats)
-    made = {("utilisation", "jobs"): used, ("arrivals-by-hour", "jobs"): by_hour}
-    assert [each.id for each in find(made)] == ["utilisation"]
+    ids = [each.id for each in by_clock_and_not(Caveats())]
+    assert ids == ["busiest-hour", "busiest-day", "utilisation"]
+    assert [each.id for each in by_clock_and_not(Caveats(relative=("c",)))] == ["utilisation"]
+
+
+def test_an_unknown_zone_is_told_with_hours_and_days_only() -> None:
+    found = by_clock_and_not(Caveats(unzoned=("c",)))
+    end = "(In UTC: the site's time zone is not known.)"
+    assert [each.text.endswith(end) for each in found] == [True, True, False]
 
 
 def test_findings_come_in_the_order_of_the_paper() -> None:

@@ -185,6 +185,17 @@ def test_who_was_left_out_of_which_figure(lake_of: Callable[..., Lake]) -> None:
     assert "queues" not in [id for _, _, ids in rules for id in ids]
 
 
+def test_few_users_are_told_by_their_hours(lake_of: Callable[..., Lake]) -> None:
+    """Of 20 users with a job each, two take 60 and 22 of 100 hours; by jobs nobody stands out."""
+    hours = [60, 22, *[1] * 18]
+    rows = [job(n, user=f"u{n}", run_s=3600.0 * each) for n, each in enumerate(hours)]
+    with open_session(lake_of(rows)) as session:
+        found = {each.id: each.values for each in tell(session).findings}
+    assert found["few-users"] == {
+        "num_users": 20, "share_hours": pytest.approx(0.82), "share_top1": pytest.approx(0.6),
+    }  # fmt: skip
+
+
 def test_a_selection_that_no_job_passes(logged: Lake) -> None:
     chosen = view(logged, where="state = 'cancelled'")
     first, *left = figure(chosen, "walltime")["notes"]

@@ -60,6 +60,23 @@ def test_ours_stands_before_theirs_and_each_is_cited(page: str) -> None:
     assert "JSSPP 2012" in section(page, "sources_cited").split(f'id="source-{kraken[1]}"')[1][:300]
 
 
+def test_a_finding_leads_to_the_figure_that_it_comes_from(page: str) -> None:
+    links = dict(re.findall(r'<li data-finding="([^"]*)">.*?href="#([^"]*)"', page))
+    assert links == {
+        "single-pe": "parallelism", "over-request": "request-accuracy", "at-max": "request-accuracy",
+        "run-time": "walltime", "busiest-hour": "arrivals-by-hour", "waits": "waits",
+        "abandoned": "abandoned-waits", "failed": "states", "utilisation": "utilisation",
+        "beside-share_multi_node": "parallelism",
+    }  # fmt: skip
+    assert all(f'<article id="{id}"' in page for id in links.values())
+
+
+def test_every_link_within_the_page_leads_somewhere(page: str) -> None:
+    ids = set(re.findall(r'\bid="([^"]*)"', page))
+    leads = set(re.findall(r'href="#([^"]*)"', page))
+    assert leads and leads <= ids, leads - ids
+
+
 def test_each_column_of_the_quality_is_its_own(page: str) -> None:
     rejects, _, coverage, ingests = tables(section(page, "quality"))
     assert rejects[:2] == [["Reason", "Lines", "First seen"], ["no end", "3", "a.csv:9"]]
