@@ -113,4 +113,6 @@ def test_how_jobs_end_and_what_is_lost(lake_of: Callable[..., Lake]) -> None:
     assert lost == {"cid": 2.0, "dan": 4.0, "eve": 0.0, "fay": None, "gus": None}
     order = [row["user"] for row in rows_of(lake, "users", sort="lost_pe_hours")]
     assert order == ["dan", "cid", "eve", "fay", "gus"]
+    least = [row["user"] for row in rows_of(lake, "users", sort="lost_pe_hours", order="asc")]
+    assert least == ["eve", "cid", "dan", "fay", "gus"], "the unknown come last either way"
     assert rows_of(lake, "users", sort="share_cancelled")[0]["user"] == "cid"

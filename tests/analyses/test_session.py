@@ -55,6 +55,30 @@ def test_what_exceeds_the_machine_is_that_of_the_question(lake_of: Make) -> None
     assert most == [6, 5]
 
 
+def test_the_machine_limits_and_period_are_those_of_the_question(lake: Lake) -> None:
+    """Four GPUs for an hour, on 4 and on 16 of them; requests of 2 h, the maximum of `c` but not of `d`."""
+    sites = {
+        "c": '{"gpus": 4, "queues": {"normal": {"max_walltime_h": 2}}, "zone": "Asia/Tokyo"}',
+        "d": '{"gpus": 16, "queues": {"normal": {"max_walltime_h": 9}}, "zone": "UTC"}',
+    }
+    for name, facts in sites.items():
+        row = stay(1, 0, 0, 60, cluster=name, num_gpus=4, requested_s=7200.0)
+        put_jobs(lake, [row], facts)
+    asked = [
+        {"clusters": ("c",)},
+        {"clusters": ("d",)},
+        {"clusters": ("d",), "since": "2018-01-01T00:00", "until": "2018-01-01T02:00"},
+        {"clusters": ("c",)},
+    ]
+    with open_session(lake) as session:
+        used = [run(session, "utilisation", **each).rows[-1]["utilisation"] for each in asked]
+        at_max = [run(session, "request-accuracy", **e).rows[0]["share_at_max"] for e in asked]
+        hours = [run(session, "arrivals-by-hour", **each).rows for each in asked]
+    assert used == [1.0, 0.25, 0.125, 1.0]
+    assert at_max == [1.0, 0.0, 0.0, 1.0]
+    assert [[r["hour"] for r in rows if r["num_jobs"]] for rows in hours] == [[9], [0], [0], [9]]
+
+
 @pytest.fixture
 def two(lake: Lake) -> Lake:
     """`c` in Tokyo on four GPUs, six of which are busy; `d` in Berlin, on nodes that its log names."""

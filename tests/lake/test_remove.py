@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hakaru.errors import LakeError
@@ -71,6 +73,44 @@ def test_a_cluster_that_is_not_there_cannot_be_forgotten(lake: Lake) -> None:
     for ask in (lake.forget, lake.rows_of):
         with pytest.raises(LakeError, match=r"nothing of a cluster 'x'; its clusters: a, y"):
             ask("x")
+
+
+def test_a_newer_reading_of_a_file_takes_the_place_of_the_last(lake: Lake, con: Any) -> None:
+    """Fewer rejects, the same, more, other ones, none; those of other files and clusters stay."""
+
+    def read(cluster: str, file: str, *lines: tuple[int, str]) -> None:
+        found = [
+            {"cluster": cluster, "file": file, "line": line, "reason": why} for line, why in lines
+        ]
+        con.register("found", pa.Table.from_pylist(found, schema=REJECTS.arrow()))
+        scope = f"(SELECT '{cluster}' AS cluster, '{file}' AS file)"
+        lake.replace(con, REJECTS, "found", scope, ("cluster", "file"))
+
+    def held() -> list[tuple[Any, ...]]:
+        stored = lake.read(con, REJECTS).to_pylist()
+        return sorted(
+            (row["line"], row["reason"])
+            for row in stored
+            if (row["cluster"], row["file"]) == ("a", "f")
+        )
+
+    read("a", "g", (2, "no end"))
+    read("b", "f", (2, "no end"))
+    steps = [
+        [(1, "no end"), (2, "no end"), (3, "a date")],
+        [(2, "no end")],
+        [(2, "no end")],
+        [(2, "no end"), (7, "no end")],
+        [(2, "a date"), (8, "no end")],
+        [],
+    ]
+    versions = []
+    for lines in steps:
+        read("a", "f", *lines)
+        assert held() == lines
+        assert lake.read(con, REJECTS).num_rows == len(lines) + 2
+        versions.append(lake.version())
+    assert [one == other for one, other in pairwise(versions)] == [False, True, False, False, False]
 
 
 @pytest.mark.parametrize("num_done", range(1, 7))
