@@ -49,6 +49,16 @@ def test_the_largest_are_those_with_most_of_what_is_counted(lake: Lake) -> None:
         ]
 
 
+def test_a_group_is_as_large_as_all_its_rows(lake: Lake) -> None:
+    """ann has 2 completed, 2 failed and 1 cancelled jobs; bob has 4 completed ones, and cat 3."""
+    ends = ("completed", "completed", "failed", "failed", "cancelled")
+    rows = [job(n, state=state) for n, state in enumerate(ends)]
+    rows += [job(n, user="bob" if n < 14 else "cat") for n in range(10, 17)]
+    shown = ("show", "states", "-w", put_jobs(lake, rows).workspace, "--by", "user", "--top")
+    assert [row["user"] for row in rows_of(*shown, 1)] == ["ann"] * 3
+    assert [row["user"] for row in rows_of(*shown, 2)] == ["ann"] * 3 + ["bob"]
+
+
 def test_groups_are_in_the_order_of_their_numbers_and_unknown_is_last() -> None:
     names = [None, "q10", "q2", "b", "q2/3"]
     assert sorted(names, key=natural) == ["b", "q2", "q2/3", "q10", None]
@@ -111,6 +121,18 @@ def test_names_that_are_nearly_alike_are_different_files(tmp_path: Path) -> None
     rows = rows_of("show", "waits", *logs, "--by", "cluster", "--state", "any")
     found = {r["cluster"]: (r["num_jobs"], r["median_s"]) for r in rows if "start" in r["part"]}
     assert found == {"a": ("1", "10"), "b": ("2", "20"), "c": ("3", "30")}
+
+
+def test_files_of_one_cluster_are_read_together(tmp_path: Path) -> None:
+    """One, two and four jobs of `mine`, by its name twice and by the file's own; three of another."""
+    names = {"a.swf": 1, "b.swf": 2, "mine-3.swf": 4, "c.swf": 3}
+    a, b, mine, c = (tmp_path / name for name in names)
+    for at, (name, num) in enumerate(names.items()):
+        start = f"; UnixStartTime: {1514764800 + 86400 * at}\n; MaxProcs: 8\n"
+        (tmp_path / name).write_text(swf(*[5] * num, header=start))
+    logs = [word for log in (f"mine={a}", f"x={c}", f"mine={b}", mine) for word in ("--from", log)]
+    rows = rows_of("show", "states", *logs, "--by", "cluster")
+    assert {row["cluster"]: row["num_jobs"] for row in rows} == {"mine": "7", "x": "3"}
 
 
 def test_json_holds_what_stands_beside_a_table(lake: Lake) -> None:

@@ -234,7 +234,7 @@ def group_logs(logs: Sequence[str]) -> dict[str, list[Path]]:
         else:
             plain.extend(expand(log))
     if plain:
-        named[cluster_name(plain)] = plain
+        named.setdefault(cluster_name(plain), []).extend(plain)
     return named
 
 
