@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -98,8 +99,14 @@ def test_two_clusters_keep_apart(lake: Lake, tmp_path: Path) -> None:
 
 def _shifted(path: Path, shift_s: int, numbers: range) -> Path:
     """The log as another --zone would have read it."""
+    return _moved(path, [shift_s for _ in numbers])
+
+
+def _moved(path: Path, shifts_s: Sequence[int]) -> Path:
+    """The log with each job a little earlier or later."""
     times = ("time_submit", "time_start", "time_end")
-    at = {n: 1514764800 + n + shift_s for n in numbers}
+    numbers = range(len(shifts_s))
+    at = {n: 1514764800 + n + shifts_s[n] for n in numbers}
     cells = [dict(zip(times, (at[n], at[n] + 10, at[n] + 3610), strict=True)) for n in numbers]
     return write(path, *(line(n, **c) for n, c in zip(numbers, cells, strict=True)))
 
@@ -108,13 +115,52 @@ def test_jobs_that_were_there_at_another_time_are_warned_of(lake: Lake, tmp_path
     right = _shifted(tmp_path / "a" / "log.csv", 0, range(5))
     assert ingest(lake, [right], "c").warnings == []
     assert ingest(lake, [right], "c").warnings == []
-    wrong = _shifted(tmp_path / "b" / "log.csv", 9 * 3600, range(5))
-    (warning,) = ingest(lake, [wrong], "c").warnings
+    moved = _moved(tmp_path / "b" / "log.csv", [7, 77, 777, 1000, 1001])
+    (warning,) = ingest(lake, [moved], "c").warnings
     assert warning == (
         "5 of the new jobs were there already with another submit time: a wrong --zone or --start? "
-        "`hakaru lake forget --cluster c` begins anew"
+        f"To start again: hakaru lake forget --cluster c --workspace {lake.workspace}"
     )
-    assert ingest(lake, [wrong], "other").warnings == []
+    assert ingest(lake, [moved], "other").warnings == []
+
+
+@pytest.mark.parametrize(
+    "shifts_s",
+    [
+        [32_400] * 5,  # UTC and Asia/Tokyo
+        [3600, 3600, 7200, 7200, 7200],  # UTC and Europe/Paris, over the summer
+        [2_678_400] * 5,  # another --start
+        [-32_400, -32_400, -32_400, 5, 6],
+    ],
+)
+def test_the_same_log_in_another_zone_is_refused(
+    lake: Lake, tmp_path: Path, shifts_s: list[int]
+) -> None:
+    ingest(lake, [_shifted(tmp_path / "a" / "log.csv", 0, range(5))], "c")
+    before = lake.version()
+    again = _moved(tmp_path / "b" / "log.csv", shifts_s)
+    with pytest.raises(SourceError, match="c has the jobs of this log already") as caught:
+        ingest(lake, [again], "c")
+    command = f"  hakaru lake forget --cluster c --workspace {lake.workspace}"
+    assert str(caught.value).splitlines()[-1] == command
+    assert lake.version() == before
+    lake.forget("c")
+    assert ingest(lake, [again], "c").upsert.num_new == 5
+
+
+@pytest.mark.parametrize(
+    "shifts_s",
+    [
+        [3600, 3600],  # two jobs may be requeued
+        [3600, 3600, 3600, 0, 5, 6],  # one is where it was
+        [3600, 3600, 3600, 7, 8, 9],  # half of them
+    ],
+)
+def test_requeued_jobs_are_stored(lake: Lake, tmp_path: Path, shifts_s: list[int]) -> None:
+    ingest(lake, [_shifted(tmp_path / "a" / "log.csv", 0, range(6))], "c")
+    again = _moved(tmp_path / "b" / "log.csv", shifts_s)
+    num_new = sum(shift_s != 0 for shift_s in shifts_s)
+    assert ingest(lake, [again], "c").upsert.num_new == num_new
 
 
 def test_a_requeued_job_among_known_ones_is_no_wrong_zone(lake: Lake, tmp_path: Path) -> None:

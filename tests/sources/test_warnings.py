@@ -25,13 +25,20 @@ NONE = Conflicts()
     ],
 )  # fmt: skip
 def test_conflicts_in_words(found: Conflicts, words: str) -> None:
-    (inside,) = describe_conflicts("c", found, NONE)
-    (stored,) = describe_conflicts("c", NONE, found)
+    (inside,) = describe_conflicts("forget c", found, NONE, ["table"])
+    (stored,) = describe_conflicts("forget c", NONE, found, ["table"])
     assert words in inside and words in stored
     assert "another row of the same job id" in inside and "add the column" in inside
-    assert "what an earlier ingest stored" in stored and "forget --cluster c" in stored
-    assert describe_conflicts("c", found, found) == [inside, stored]
-    assert describe_conflicts("c", NONE, NONE) == []
+    assert "what an earlier ingest stored" in stored and stored.endswith(": forget c")
+    assert describe_conflicts("forget c", found, found, ["table"]) == [inside, stored]
+    assert describe_conflicts("forget c", NONE, NONE, ["table"]) == []
+
+
+@pytest.mark.parametrize("source", ["sacct", "swf", "aaic"])
+def test_only_a_table_has_a_mapping(source: str) -> None:
+    (told,) = describe_conflicts("forget c", Conflicts(1, ("5",), ("user",)), NONE, [source])
+    assert "--guess" not in told and "mapping" not in told
+    assert told.endswith("write one file for each and read it with a --cluster of its own")
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,6 @@ def warnings_on_zone(
         return []
     return [
         f"the time zone of {cluster} is not known: hours, weekdays and days are shown in UTC. Set it "
-        f"with --zone Asia/Tokyo or, without reading the log again, in {file}:\n"
+        f"in {file} (with --from, --zone Asia/Tokyo will do):\n"
         f'      {toml_table(cluster)}\n      zone = "Asia/Tokyo"'
     ]

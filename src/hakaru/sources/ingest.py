@@ -25,7 +25,7 @@ from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import Ingest, check_cluster_name, load
 from hakaru.sources._base import Source, detect, load_all
-from hakaru.sources._dates import num_dated_anew, without_relative
+from hakaru.sources._dates import num_dated_anew, refuse_shifted, without_relative
 from hakaru.sources._inputs import named, receive
 from hakaru.sources._options import check_facts, checked, refuse_unused, said_by, warnings_on_zone
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
@@ -39,6 +39,14 @@ __all__ = ["CHECKS", "Progress", "Summary", "ingest", "log_ingest", "put_facts"]
 MAX_REASONS = 20
 FORMAT_OF = {"fields": "sacct", "mapping": "table"}  # options that only one format takes
 MANY_MOVED = 100
+TO_THE_ID = (
+    "If they are different jobs (an array's tasks, attempts), add the column that sets them apart to the id, "
+    'in a mapping: job_id = ["ID", "TASK"] (--format table --guess looks for it)'
+)
+ONE_BY_ONE = (
+    "If the log is of several machines, whose ids are not unique together, write one file for each and read "
+    "it with a --cluster of its own"
+)
 
 
 @dataclass(frozen=True)
@@ -153,8 +161,10 @@ def _store(
             f"{', '.join(sources)}, so nothing was stored: is it another format?"
         )
     num_dated = num_dated_anew(lake, batch)
+    if not num_dated:
+        refuse_shifted(lake, batch)
     if batch.strict:
-        _refuse_conflicts(lake, con, batch.cluster)
+        _refuse_conflicts(lake, con, batch.cluster, sources)
     if num_dated:
         # before the facts: where a kill leaves them, the next ingest does the same again
         cluster = f"(SELECT {quote(batch.cluster)} AS cluster)"
@@ -185,6 +195,10 @@ def _store(
         synthetic=batch.synthetic,
     )
     zone = load(lake.workspace, lake.facts()).cluster(batch.cluster).zone
+    batch.warnings += [
+        *_folded(batch),
+        *_warnings(lake.forget_command(batch.cluster), upsert, sources),
+    ]
     return _summary(batch, sources, len(chosen), num_read, num_rejected, upsert, started_at, zone)
 
 
@@ -243,31 +257,33 @@ def _files_of(batch: Batch, chosen: Sequence[tuple[Path, Source]]) -> str:
     return f"(SELECT {quote(batch.cluster)} AS cluster, unnest([{listed}]) AS file)"
 
 
-def _refuse_conflicts(lake: Lake, con: DuckDBPyConnection, cluster: str) -> None:
+def _refuse_conflicts(
+    lake: Lake, con: DuckDBPyConnection, cluster: str, sources: Sequence[str]
+) -> None:
     found = lake.conflicts(con, JOBS, "staged")
-    for told in describe_conflicts(cluster, *found, outcome="; nothing was stored (--strict)"):
+    forget, outcome = lake.forget_command(cluster), "; nothing was stored (--strict)"
+    for told in describe_conflicts(forget, *found, sources=sources, outcome=outcome):
         raise SourceError(told)
 
 
 def describe_conflicts(
-    cluster: str,
+    forget: str,
     inside: Conflicts,
     stored: Conflicts,
+    sources: Sequence[str],
     outcome: str = ". One row of each job is kept",
 ) -> list[str]:
-    """Which jobs contradict one another, in what, and what to do."""
+    """Which jobs contradict one another, in what, and what to do; `forget` removes the cluster."""
     told = []
     if inside.num_rows:
         told.append(
             f"{_contradict(inside)} another row of the same job id and submit time "
-            f"{_differing(inside)}{outcome}. If they are different jobs (an array's tasks, attempts), add "
-            'the column that sets them apart to the id, in a mapping: job_id = ["ID", "TASK"] (--format '
-            "table --guess looks for it)"
+            f"{_differing(inside)}{outcome}. " + (TO_THE_ID if "table" in sources else ONE_BY_ONE)
         )
     if stored.num_rows:
         told.append(
             f"{_contradict(stored)} what an earlier ingest stored {_differing(stored)}{outcome}. If the "
-            f"mapping or --zone has changed, start again: hakaru lake forget --cluster {cluster}"
+            f"mapping or --zone has changed, start again: {forget}"
         )
     return told
 
@@ -283,19 +299,19 @@ def _differing(found: Conflicts) -> str:
     return f"({jobs} {', '.join(found.ids)}{more}: {', '.join(found.columns)} {verb})"
 
 
-def _warnings(cluster: str, upsert: Upsert) -> list[str]:
-    told = describe_conflicts(cluster, upsert.inside, upsert.stored)
-    return [*told, *_zone_warnings(cluster, upsert)]
+def _warnings(forget: str, upsert: Upsert, sources: Sequence[str]) -> list[str]:
+    told = describe_conflicts(forget, upsert.inside, upsert.stored, sources)
+    return [*told, *_zone_warnings(forget, upsert)]
 
 
-def _zone_warnings(cluster: str, upsert: Upsert) -> list[str]:
+def _zone_warnings(forget: str, upsert: Upsert) -> list[str]:
     """A wrong zone shows as jobs that are there already, at another time, and none at the same."""
     moved, alone = upsert.num_moved, not (upsert.num_unchanged or upsert.num_updated)
     if moved <= upsert.num_new / 2 or not (moved > MANY_MOVED or alone):
         return []
     return [
         f"{moved:,} of the new jobs were there already with another submit time: a wrong --zone or --start? "
-        f"`hakaru lake forget --cluster {cluster}` begins anew"
+        f"To start again: {forget}"
     ]
 
 
@@ -350,7 +366,7 @@ def _summary(
         num_gpus=gpus,
         max_missing=batch.limits.max_missing,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
-        warnings=[*batch.warnings, *_folded(batch), *_warnings(batch.cluster, upsert)],
+        warnings=batch.warnings,
     )
 
 
