@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import sqlite3
 import subprocess
@@ -28,26 +29,33 @@ TEXTS = [
     ("annex.csv", "a git-annex pointer", "git annex get"),
     ("page.html", "a web page (HTML)", "Fetch the log itself"),
     ("jobs.xml", "an XML file", "--format table --guess"),
-    ("nvidia-smi.xml", "nvidia-smi's XML", "sacct -a -D -P"),
-    ("sacct.json", "Slurm's JSON (sacct --json),", "sacct -a -D -P"),
-    ("squeue.json", "Slurm's JSON (squeue --json)", "sacct -a -D -P"),
-    ("slurmrestd.json", "slurmrestd's JSON", "sacct -a -D -P"),
-    ("long-sacct.json", "Slurm's JSON (sacct --json or slurmrestd)", "sacct -a -D -P"),
-    ("jobs.json", "JSON,", "duckdb.read_json("),
+    ("nvidia-smi.xml", "nvidia-smi output (XML)", "sacct -a -D -P"),
+    ("sacct.json", "Slurm JSON (sacct --json);", "sacct -a -D -P"),
+    ("squeue.json", "Slurm JSON (squeue --json)", "sacct -a -D -P"),
+    ("slurmrestd.json", "slurmrestd JSON", "sacct -a -D -P"),
+    ("long-sacct.json", "Slurm JSON (sacct --json or slurmrestd)", "sacct -a -D -P"),
+    ("jobs.json", "JSON;", "duckdb.read_json("),
+    ("jobs.jsonl", "JSON;", "duckdb.read_json("),
+    ("list.json", "a JSON object with a list in it;", "duckdb.read_json("),
+    ("object.json", "a JSON object;", "Write its jobs as CSV"),
     ("pbs.txt", "PBS or Torque accounting", "awk -F';'"),
     ("sge.txt", "Grid Engine (SGE) accounting", "awk -F:"),
     ("lsf.txt", "LSF accounting (lsb.acct)", "JOB_FINISH"),
-    ("dmon.txt", "DCGM's text", "measurements of GPUs and no jobs"),
-    ("dcgm.prom", "DCGM's text", "measurements of GPUs and no jobs"),
-    ("metrics.prom", "Prometheus text", "measurements of GPUs and no jobs"),
-    ("series.prom", "Prometheus text", "measurements of GPUs and no jobs"),
-    ("nvidia-smi.csv", "nvidia-smi's CSV", "measurements of GPUs and no jobs"),
-    ("nvidia-smi.txt", "nvidia-smi's table", "measurements of GPUs and no jobs"),
-    ("sacct-no-header.txt", "sacct's text without its header line", "--fields JobID,"),
-    ("sacct-screen.txt", "sacct's table for the screen", "Add -P to the command"),
-    ("squeue.txt", "squeue's table", "sacct -a -D -P"),
-    ("scontrol.txt", "the output of scontrol", "sacct -a -D -P"),
-    ("dump.sql", "a dump of a database", "sacct -a -D -P"),
+    ("dmon.txt", "DCGM output", "measurements of GPUs and no jobs"),
+    ("dcgm.prom", "DCGM output", "measurements of GPUs and no jobs"),
+    ("metrics.prom", "Prometheus metrics", "measurements of GPUs and no jobs"),
+    ("series.prom", "Prometheus metrics", "measurements of GPUs and no jobs"),
+    ("nvidia-smi.csv", "nvidia-smi output (CSV)", "measurements of GPUs and no jobs"),
+    ("nvidia-smi.txt", "nvidia-smi output (table)", "measurements of GPUs and no jobs"),
+    ("sacct-no-header.txt", "sacct output without its header line", "--fields JobID,"),
+    ("sacct-screen.txt", "sacct output without -P", "Add -P to the command"),
+    (
+        "squeue.txt",
+        "squeue output, which lists no ended jobs; Hakaru cannot read it.",
+        "sacct -a -D -P",
+    ),
+    ("scontrol.txt", "scontrol output", "sacct -a -D -P"),
+    ("dump.sql", "a database dump", "sacct -a -D -P"),
 ]
 
 
@@ -205,12 +213,16 @@ WAITS = "job_id,user,queue,wait_s,run_s"
         ),
         ("lsf.txt", WAITS, ["11 ann normal 10.0 3600.0", "12 bob gpu 10.0 7200.0"]),
         ("jobs.json", WAITS, ["1 ann gpu 10.0 3600.0", "2 bob gpu 10.0 7200.0"]),
+        ("jobs.jsonl", WAITS, ["1 ann gpu 10.0 3600.0", "2 bob gpu 10.0 7200.0"]),
+        ("list.json", WAITS, ["1 ann gpu 10.0 3600.0", "2 bob gpu 10.0 7200.0"]),
     ],
 )  # fmt: skip
 def test_the_commands_of_a_message_lead_to_the_jobs(
     lake: Lake, tmp_path: Path, file: str, columns: str, jobs: list[str]
 ) -> None:
-    _run(refused(lake, DATA / file), tmp_path, NAME="c", ZONE="Asia/Tokyo")
+    log = tmp_path / "it's my log"  # a name that a shell would cut
+    log.write_bytes((DATA / file).read_bytes())
+    _run(refused(lake, log), tmp_path, NAME="c", ZONE="Asia/Tokyo")
     assert _read_back(tmp_path, columns) == jobs
 
 
@@ -250,6 +262,21 @@ def test_a_mapping_is_offered_only_for_what_is_a_table(lake: Lake, tmp_path: Pat
     assert "--guess" not in refused(lake, noise) and "It is no text" in refused(lake, noise)
 
 
+@pytest.mark.parametrize("packing", ["", ".bz2"])
+def test_an_advised_command_quotes_a_name_with_blanks(
+    lake: Lake, tmp_path: Path, packing: str
+) -> None:
+    """Also that of a packed log, of which a copy without blanks in its name is read."""
+    text = b"id;who;t0\n1;ann;1514764800\n2;bob;1514764900\n"
+    log = tmp_path / f"my jobs.csv{packing}"
+    log.write_bytes(bz2.compress(text) if packing else text)
+    command = f"  hakaru ingest '{log}' --format table --guess"
+    for format in (None, "table"):
+        message = refused(lake, log, format)
+        assert message.startswith(f"{log}: ") and command in message.splitlines()
+    assert "then: hakaru ingest 'my jobs.csv' --format table" in guess_mapping(log)
+
+
 def test_an_unknown_log_of_words_becomes_a_table_by_the_advice(lake: Lake, tmp_path: Path) -> None:
     words = tmp_path / "w.txt"
     words.write_text("id who submit start end\n1 ann 1514764800 1514764810 1514768410\n")
@@ -273,7 +300,7 @@ def test_another_layout_of_swf_is_led_to_a_table_that_can_be_read(
 
 def test_a_guess_is_refused_as_an_ingest_is(tmp_path: Path) -> None:
     told = hakaru("ingest", DATA / "jobs.json", "--format", "table", "--guess")
-    assert told.exit_code == 1 and "is JSON, which is not read" in told.output
+    assert told.exit_code == 1 and "is JSON; Hakaru cannot read it" in told.output
     page = hakaru("ingest", tmp_path, "--format", "table", "--guess")
     assert page.exit_code == 1 and "is a folder" in page.output
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,7 +60,7 @@ README.md has the whole sacct command."""
     "--zone",
     help="The site's time zone, e.g. Asia/Tokyo: of times without an offset, and of hours and weekdays.",
 )
-@click.option("--start", help="First day of a log with relative dates (swf), e.g. 2014-03-01.")
+@click.option("--start", help="First day of a log with relative dates, e.g. 2014-03-01.")
 @click.option("--fields", help="Fields of sacct -n, which has no header: JobID,User,State,…")
 @click.option(
     "--strict", is_flag=True, help="Stop at the first bad row or conflict, and store nothing."
@@ -172,7 +173,8 @@ def print_summary(summary: Summary, workspace: Path) -> None:
         for file in dict.fromkeys(file for file, _, _ in summary.first_rejects):
             click.echo(f"      {Lake(workspace).forget_command(summary.cluster, file)}")
     click.echo(
-        f"  workspace {workspace}; next: hakaru show walltime --cluster {summary.cluster} -w {workspace}"
+        f"  workspace {workspace}; next: hakaru show walltime --cluster {summary.cluster} "
+        f"-w {shlex.quote(str(workspace))}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import secrets
+import shlex
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -121,12 +122,13 @@ def _next_step(path: Path, start: str) -> str:
 
 def table_advice(path: Path) -> str:
     """How to have a mapping proposed; for what is no table, how to make one of it first."""
+    name = shlex.quote(str(path))
     if _is_table(path):
-        return f"For any other table, begin with: hakaru ingest {path} --format table --guess"
+        return f"For any other table, begin with:\n  hakaru ingest {name} --format table --guess"
     return (
         "It is no table with commas, semicolons, tabs or bars between its columns. Words between blanks "
         "become one with (add a line of names at the top, if it has none):\n"
-        f"  awk -v OFS=, '!/^;/ {{$1 = $1; print}}' {path} > jobs.csv\n"
+        f"  awk -v OFS=, '!/^;/ {{$1 = $1; print}}' {name} > jobs.csv\n"
         "  hakaru ingest jobs.csv --format table --guess"
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import select
+import shlex
 import stat
 import sys
 import time
@@ -179,7 +180,10 @@ def _pipe(path: Path) -> Iterator[bytes]:
 
 @contextmanager
 def named(inputs: Sequence[Input]) -> Iterator[None]:
-    """A source's errors name the file that it reads: let them say what the user calls it."""
+    """A source's errors name the file that it reads: let them say what the user calls it.
+
+    Indented lines are commands, in which a name is quoted for the shell.
+    """
     try:
         yield
     except OSError as error:  # it was there a moment ago
@@ -189,5 +193,10 @@ def named(inputs: Sequence[Input]) -> Iterator[None]:
     else:
         return
     for each in inputs:
-        text = text.replace(str(each.path), each.shown)
+        path, shown = str(each.path), each.shown
+        rows = [
+            row.replace(shlex.quote(path), shlex.quote(shown)) if row.startswith("  ") else row
+            for row in text.split("\n")
+        ]
+        text = "\n".join(rows).replace(path, shown)
     raise SourceError(text) from None

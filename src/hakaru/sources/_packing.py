@@ -11,6 +11,7 @@ import codecs
 import errno
 import gzip
 import lzma
+import shlex
 import shutil
 import zipfile
 import zlib
@@ -70,18 +71,18 @@ def _open_zip(path: Path) -> IO[bytes]:
     members = [each for each in archive.namelist() if _is_file(each)]
     if "[Content_Types].xml" in members:
         raise SourceError(
-            f"{path}: is an Excel or Word file, which is not read. Save the sheet as CSV (UTF-8), then: "
+            f"{path}: is an Excel or Word file; Hakaru cannot read it. Save the sheet as CSV (UTF-8), then: "
             "hakaru ingest FILE.csv --format table --guess"
         )
     if len(members) != 1:
         some = ", ".join([*members[:3], *(["…"] if len(members) > 3 else [])])
         raise SourceError(
             f"{path}: is a zip of {len(members)} files ({some}); only a zip of one file "
-            f"is read. Unpack it and name the logs: unzip {path} -d FOLDER"
+            f"is read. Unpack it and name the logs: unzip {shlex.quote(str(path))} -d FOLDER"
         )
     if archive.getinfo(members[0]).flag_bits & 1:
         raise SourceError(
-            f"{path}: the zip has a password. Unpack it first: unzip {path} -d FOLDER"
+            f"{path}: the zip has a password. Unpack it first: unzip {shlex.quote(str(path))} -d FOLDER"
         )
     return archive.open(members[0])
 
@@ -240,7 +241,7 @@ def recode(path: Path, folder: Path, limits: Ingest, encoding: str) -> Path:
     except UnicodeError as error:
         raise SourceError(
             f"{path}: looks like {encoding.upper()} text and is not: {error}. Turn it into UTF-8, e.g. with: "
-            f"iconv -f {encoding.upper()} -t UTF-8 -c {path} > FILE"
+            f"iconv -f {encoding.upper()} -t UTF-8 -c {shlex.quote(str(path))} > FILE"
         ) from None
 
 

@@ -6,6 +6,7 @@ A new kind is one entry of `STRANGERS` and a sample in `tests/sources/test_stran
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,12 @@ LSF = r"""  awk 'BEGIN {print "job_id,user,queue,slots,submit_time,start_time,en
     $1 == "\"JOB_FINISH\"" && $11 > 0 {gsub(/"/, "")
       print $4 "," $12 "," $13 "," $7 "," $8 "," $11 "," $3}' FILE > jobs.csv
 """
+AS_CSV = "Write it as CSV, here with Hakaru's own DuckDB, and have a mapping proposed:\n"
+FROM_JSON = "python -c \"import duckdb, sys; duckdb.read_json(sys.argv[1]).write_csv('jobs.csv')\""
+LONGEST_LIST = (
+    "python -c \"import json, sys; held = json.load(open(sys.argv[1], 'rb')).values(); "
+    'print(json.dumps(max((each for each in held if isinstance(each, list)), key=len)))"'
+)
 STATE = rb"COMPLETED|FAILED|CANCELLED( by \d+)?|TIMEOUT|OUT_OF_MEMORY|NODE_FAIL|PREEMPTED|PENDING|RUNNING"
 JOB_ID = rb"\d+(_\d+|_\[.*\]|\+\d+)?(\.\w+)?"
 # what only Slurm's jobs have in JSON; where the file says who wrote it, that may stand at its end
@@ -58,7 +65,7 @@ class Stranger:
 
     kind: str
     recognises: Recogniser
-    advice: str  # FILE stands for the file's name
+    advice: str  # FILE stands for the file's name, quoted for a shell
     readable_as: tuple[str, ...] = ()
 
 
@@ -68,8 +75,8 @@ def refuse_stranger(path: Path, format: str | None = None) -> None:
         head = file.read(HEAD_BYTES)
     for each in STRANGERS:
         if format not in each.readable_as and each.recognises(head):
-            advice = each.advice.replace("FILE", str(path))
-            raise SourceError(f"{path}: is {each.kind}, which is not read. {advice}")
+            advice = each.advice.replace("FILE", shlex.quote(str(path)))
+            raise SourceError(f"{path}: is {each.kind}; Hakaru cannot read it. {advice}")
 
 
 def _begins(*starts: bytes) -> Recogniser:
@@ -92,6 +99,24 @@ def _record(pattern: str) -> Recogniser:
         return wanted.match(first) is not None
 
     return recognises
+
+
+_is_json = _record(r'(\{\s*("|$|\})|\[\s*(\{|\[|"|$))')
+
+
+def _is_json_rows(head: bytes) -> bool:
+    """A list of jobs, or a job a line."""
+    return _is_json(head) and re.search(rb"\A\s*\[|\}\s*\n\s*\{", head) is not None
+
+
+def _is_json_with_list(head: bytes) -> bool:
+    """An object that holds a list, itself and not in another object."""
+    depth = 0
+    for mark in re.findall(rb"[\[\]{}]", re.sub(rb'"(?:[^"\\]|\\.)*"', b"", head)):
+        if mark == b"[" and depth == 1:
+            return _is_json(head)
+        depth += 1 if mark in b"[{" else -1
+    return False
 
 
 def _is_headless_sacct(head: bytes) -> bool:
@@ -149,23 +174,28 @@ STRANGERS: tuple[Stranger, ...] = (
         lambda head: _begins(b"<!doctype html", b"<html")(head.lower()),
         "A download that wants you to sign in often gives one. Fetch the log itself with a browser.",
     ),
-    Stranger("nvidia-smi's XML", _has(r"\A\s*<", "<!DOCTYPE nvidia_smi_log"), TELEMETRY),
+    Stranger("nvidia-smi output (XML)", _has(r"\A\s*<", "<!DOCTYPE nvidia_smi_log"), TELEMETRY),
     Stranger(
         "an XML file",
         _begins(b"<?xml", b"<!DOCTYPE"),
         "Write its jobs as CSV with a header line, e.g. with Python's xml.etree, then:\n" + GUESS,
     ),
-    Stranger("Slurm's JSON (sacct --json)", _has(r"\A\s*\{", '"jobs"', '"sacct"'), SACCT),
-    Stranger("Slurm's JSON (squeue --json)", _has(r"\A\s*\{", '"jobs"', '"squeue"'), SACCT),
-    Stranger("slurmrestd's JSON", _has(r"\A\s*\{", '"jobs"', r"openapi\\?/|Slurm OpenAPI"), SACCT),
+    Stranger("Slurm JSON (sacct --json)", _has(r"\A\s*\{", '"jobs"', '"sacct"'), SACCT),
+    Stranger("Slurm JSON (squeue --json)", _has(r"\A\s*\{", '"jobs"', '"squeue"'), SACCT),
+    Stranger("slurmrestd JSON", _has(r"\A\s*\{", '"jobs"', r"openapi\\?/|Slurm OpenAPI"), SACCT),
     Stranger(
-        "Slurm's JSON (sacct --json or slurmrestd)", _has(r"\A\s*\{", '"jobs"', SLURM_KEYS), SACCT
+        "Slurm JSON (sacct --json or slurmrestd)", _has(r"\A\s*\{", '"jobs"', SLURM_KEYS), SACCT
+    ),
+    Stranger("JSON", _is_json_rows, AS_CSV + f"  {FROM_JSON} FILE\n" + GUESS),
+    Stranger(
+        "a JSON object with a list in it",
+        _is_json_with_list,
+        AS_CSV + f"  {LONGEST_LIST} FILE > list.json\n  {FROM_JSON} list.json\n" + GUESS,
     ),
     Stranger(
-        "JSON",
-        _record(r'(\{\s*("|$|\})|\[\s*(\{|\[|"|$))'),
-        "Write it as CSV, here with Hakaru's own DuckDB, and have a mapping proposed:\n"
-        "  python -c \"import duckdb; duckdb.read_json('FILE').write_csv('jobs.csv')\"\n" + GUESS,
+        "a JSON object",
+        _is_json,
+        "Write its jobs as CSV with a header line, e.g. with Python's json, then:\n" + GUESS,
     ),
     Stranger(
         "PBS or Torque accounting",
@@ -186,36 +216,36 @@ STRANGERS: tuple[Stranger, ...] = (
         readable_as=("table",),
     ),
     Stranger(
-        "nvidia-smi's CSV",
+        "nvidia-smi output (CSV)",
         _record(r".*\b(utilization\.(gpu|memory)|memory\.(used|total|free)|power\.draw)\b"),
         TELEMETRY,
         readable_as=("table",),
     ),
-    Stranger("nvidia-smi's table for the screen", _has(r"^\|\s*NVIDIA-SMI \d"), TELEMETRY),
-    Stranger("DCGM's text", _has(r"^DCGM_FI_\w+[{ ]|^#\s*Entity\s+\w+"), TELEMETRY),
-    Stranger("Prometheus text", _has(r"^# (HELP|TYPE) [\w:]+ \w+"), TELEMETRY),
+    Stranger("nvidia-smi output (table)", _has(r"^\|\s*NVIDIA-SMI \d"), TELEMETRY),
+    Stranger("DCGM output", _has(r"^DCGM_FI_\w+[{ ]|^#\s*Entity\s+\w+"), TELEMETRY),
+    Stranger("Prometheus metrics", _has(r"^# (HELP|TYPE) [\w:]+ \w+"), TELEMETRY),
     Stranger(
-        "Prometheus text",
+        "Prometheus metrics",
         _record(r'[a-zA-Z_:][\w:]*\{\w+="[^"]*".*\} [-+\d.eNaIinf]+( \d+)?$'),
         TELEMETRY,
     ),
     Stranger(
-        "sacct's table for the screen, whose cells are cut off",
+        "sacct output without -P, whose columns are cut off",
         _has(r"\A\s*JobID\s+\w+.*\r?\n\s*-+ [- ]+\s*$"),
         "Add -P to the command that wrote it. " + SACCT,
     ),
     Stranger(
-        "squeue's table, without the jobs that have ended",
+        "squeue output, which lists no ended jobs",
         _has(r"\A\s*JOBID\s+PARTITION\s+NAME\s+USER\s"),
         SACCT,
     ),
     Stranger(
-        "the output of scontrol, which holds no job that ended long ago",
+        "scontrol output, which lists no jobs that ended long ago",
         _begins(b"JobId=", b"NodeName="),
         SACCT,
     ),
     Stranger(
-        "a dump of a database",
+        "a database dump",
         _begins(
             b"-- MySQL dump", b"-- MariaDB dump", b"-- PostgreSQL database dump", b"/*M!999999"
         ),
@@ -223,9 +253,9 @@ STRANGERS: tuple[Stranger, ...] = (
         readable_as=("table",),
     ),
     Stranger(
-        "sacct's text without its header line",
+        "sacct output without its header line",
         _is_headless_sacct,
-        "Name its fields in their order, as they were given to sacct -o, for example:\n"
+        "With the names of its fields it can: give them in their order, as to sacct -o, for example:\n"
         "  hakaru ingest FILE --cluster NAME --fields JobID,User,Partition,State,Submit,Start,End\n"
         "Or write it again without -n (--noheader).",
         readable_as=("sacct", "table"),

@@ -7,6 +7,7 @@ The mapping is explained in `docs/table-mapping.md`; `guess` proposes one.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -152,7 +153,7 @@ def _map_itself(con: DuckDBPyConnection, path: Path) -> tuple[Tabular, TableMapp
     if mapping is None:
         raise SourceError(
             f"{path}: needs a mapping, since its columns are not Hakaru's: {', '.join(table.names)}\n"
-            f"Have one proposed with: hakaru ingest {path} --format table --guess"
+            f"Have one proposed with:\n  hakaru ingest {shlex.quote(str(path))} --format table --guess"
         )
     _refuse_mixed(con, path, table)
     return table, mapping

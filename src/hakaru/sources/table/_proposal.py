@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,8 @@ def write(
     path: Path, num_rows: int, looks: Sequence[Look], proposal: Proposal, examples: Sequence[str]
 ) -> str:
     """The mapping as TOML; what is not sure and how rows would be read stand in comments before it."""
-    command = f"hakaru ingest {path.name} --format table --mapping MAPPING.toml --cluster NAME"
+    name = shlex.quote(path.name)
+    command = f"hakaru ingest {name} --format table --mapping MAPPING.toml --cluster NAME"
     lines = [
         f"# A mapping proposed for {path.name} from its first {num_rows:,} rows.",
         f"# Check every line, save it as MAPPING.toml, then: {command}",
