@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from hakaru.engine.duckdb import connect
 from hakaru.errors import SettingsError
 from hakaru.lake import Lake
-from hakaru.safety.files import Readers, make_folder, spill_folder
+from hakaru.safety.files import Readers, make_folder, own_folder, spill_folder
 from hakaru.settings import Engine
 from tests._cli import hakaru
 from tests.cli._log import HEADER, ROWS
@@ -177,3 +178,41 @@ def test_a_fork_leaves_the_spill_folder_of_its_parent() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "True", done.stderr
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_mode_of_what_a_link_leads_to_stays(tmp_path: Path, group: str, shared: bool) -> None:
+    secret, outside = tmp_path / "secret", tmp_path / "outside"
+    secret.touch(0o604)
+    outside.mkdir(0o705)
+    lake = tmp_path / "workspace" / "lake"
+    (lake / "inside").mkdir(parents=True)
+    lake.chmod(0o755)
+    for target in (secret, outside):
+        (lake / "inside" / target.name).symlink_to(target)
+    before = (secret.stat().st_gid, mode(secret), mode(outside))
+    own_folder(lake, Readers(group if shared else None))
+    assert (secret.stat().st_gid, mode(secret), mode(outside)) == before
+    assert mode(lake / "inside") == (0o2770 if shared else 0o700)
+
+
+def test_a_process_that_is_told_to_end_removes_its_temporary_files(tmp_path: Path) -> None:
+    spills, workspace = tmp_path / "spills", tmp_path / "workspace"
+    spills.mkdir()
+    code = (
+        "from hakaru.cli import main; from hakaru.safety.files import spill_folder; spill_folder(); "
+        f"main(['ingest', '-', '--cluster', 'c', '-w', {str(workspace)!r}])"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=os.environ | {"TMPDIR": str(spills)},
+        stdin=subprocess.PIPE,
+    )
+    while not list(workspace.glob("lake/_staging/*/*/stdin")):  # it waits for its input
+        assert process.poll() is None
+        time.sleep(0.05)
+    assert list(spills.iterdir()) != []
+    process.terminate()
+    assert process.wait(30) == 143
+    assert list(spills.iterdir()) == []
+    assert list(workspace.glob("lake/_staging/*")) == []

@@ -15,6 +15,7 @@ from hakaru.cli._options import QUOTE_IT
 from hakaru.errors import HakaruError
 from hakaru.registry import hint
 from hakaru.safety.files import NOBODY_ELSE, masked
+from hakaru.safety.processes import tidy_end
 from hakaru.safety.text import plain, plain_output, print_plain_traceback
 
 EPILOG = "Begin with `hakaru demo`, or ask your own log: `hakaru show walltime --from my.swf.gz`."
@@ -46,7 +47,7 @@ class Verbs(click.Group):
         sys.excepthook = print_plain_traceback  # it outlives what follows
         # bytes for a shell, of names that were checked
         completes = "_HAKARU_COMPLETE" in os.environ
-        with nullcontext() if completes else plain_output():
+        with tidy_end(), nullcontext() if completes else plain_output():
             return super().main(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -76,7 +76,9 @@ def own_folder(folder: Path, readers: Readers) -> int | None:
     fits = (mode, found.st_gid) == (SHARED_FOLDER, gid) if readers.group else not mode & 0o077
     if fits:
         return None
-    for path in [folder, *folder.rglob("*")]:
+    # a link may lead out of the folder, and chmod would follow it
+    inside = (path for path in folder.rglob("*") if not path.is_symlink())
+    for path in [folder, *inside]:
         with suppress(FileNotFoundError):  # another writer tidies up
             _share(path, readers) if readers.group else _close(path)
     return mode
