@@ -71,8 +71,9 @@ def job_shapes(sample: int, seed: int) -> str:
     """A sample of jobs, stratified by their number of nodes: a row a job.
 
     Strata are 1, 2, 3 to 4, 5 to 8 nodes and so on. Each gets the same part of the sample or, where it has
-    fewer jobs, all of them; what is left over goes to the others by what they have left. `num_like_it`
-    is the number of jobs in the row's stratum, and `num_sampled` how many of them are here.
+    fewer jobs, all of them; what is left over goes to the others by what they have left, and what
+    rounding leaves to where most are left. `num_like_it` is the number of jobs in the row's stratum, and
+    `num_sampled` how many of them are here.
     """
     stratum = "CAST(ceil(log2(num_nodes)) AS BIGINT)"
     return f"""
@@ -82,12 +83,17 @@ def job_shapes(sample: int, seed: int) -> str:
             SELECT grp, stratum, num,
                    least(num, CAST(floor({sample} / count(*) OVER (PARTITION BY grp)) AS BIGINT)) AS part
             FROM strata
-        ), quotas AS (
+        ), shared AS (
             SELECT grp, stratum, num, least(num, part + CAST(floor(
                        ({sample} - sum(part) OVER (PARTITION BY grp)) * (num - part)
                        / coalesce(nullif(sum(num - part) OVER (PARTITION BY grp), 0), 1)) AS BIGINT)
                    ) AS quota
             FROM even
+        ), quotas AS (
+            SELECT grp, stratum, num, quota + CASE WHEN num > quota AND row_number() OVER (
+                       PARTITION BY grp ORDER BY num - quota DESC, stratum
+                   ) <= {sample} - sum(quota) OVER (PARTITION BY grp) THEN 1 ELSE 0 END AS quota
+            FROM shared
         ), lots AS (
             SELECT grp, cluster, job_id, submitted_at, num_nodes, num_pes, wait_s, run_s, application,
                    {stratum} AS stratum, {lot(seed)} AS lot
