@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -115,3 +116,15 @@ def test_a_mapping_makes_a_table_without_format(tmp_path: Path) -> None:
     mapping.write_text('[columns]\njob_id = "n"\nsubmitted_at = "t0"\n')
     told = hakaru("ingest", log, "--mapping", mapping, "-w", tmp_path / "w")
     assert told.exit_code == 0 and "read 1 from 1 file (table)" in told.output
+
+
+def test_commands_in_a_refusal_keep_the_cluster_and_the_workspace(tmp_path: Path) -> None:
+    log, workspace = tmp_path / "jobs.txt", tmp_path / "my work"
+    log.write_text("7|ann|gpu|COMPLETED|1514764800|1514764801|1514764802\n")
+    told = hakaru("ingest", log, "--cluster", "mine", "-w", workspace)
+    assert told.exit_code == 1
+    (command,) = (row for row in told.stderr.splitlines() if row.startswith("  hakaru ingest"))
+    assert command.startswith(f"  hakaru ingest {log} --cluster mine -w '{workspace}' --fields ")
+    assert hakaru(*shlex.split(command)[1:]).exit_code == 0
+    told = hakaru("ingest", log, "-w", workspace)
+    assert f"  hakaru ingest {log} --cluster NAME -w '{workspace}' --fields " in told.stderr

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hakaru.cli._options import cluster_name, create_lake, is_nameless, workspace_option
-from hakaru.errors import HakaruError
+from hakaru.cli._options import (
+    DEFAULT_WORKSPACE,
+    cluster_name,
+    create_lake,
+    is_nameless,
+    workspace_option,
+)
+from hakaru.errors import HakaruError, SourceError
 from hakaru.safety.text import one_line
 
 if TYPE_CHECKING:
@@ -100,18 +106,29 @@ def command(
         return
     if cluster is None and any(is_nameless(path) for path in paths):
         raise HakaruError("a pipe has no name that could be the cluster's: add --cluster NAME")
-    summary = ingest_with_progress(
-        create_lake(workspace),
-        paths,
-        cluster_name(paths) if cluster is None else cluster,
-        format=format,
-        options={"mapping": mapping, "zone": zone, "start": start, "fields": fields},
-        strict=strict,
-        max_missing=max_missing,
-    )
+    try:
+        summary = ingest_with_progress(
+            create_lake(workspace),
+            paths,
+            cluster_name(paths) if cluster is None else cluster,
+            format=format,
+            options={"mapping": mapping, "zone": zone, "start": start, "fields": fields},
+            strict=strict,
+            max_missing=max_missing,
+        )
+    except SourceError as error:
+        raise SourceError(_with_given(str(error), cluster, workspace)) from None
     print_summary(summary, workspace)
     if summary.missing is not None:
         click.get_current_context().exit(TOO_MANY_MISSING)
+
+
+def _with_given(text: str, cluster: str | None, workspace: Path) -> str:
+    """A message whose commands have the --cluster and the workspace that this one was given."""
+    given = f"--cluster {cluster or 'NAME'}"
+    if workspace != Path(DEFAULT_WORKSPACE):
+        given += f" -w {shlex.quote(str(workspace))}"
+    return text.replace("--cluster NAME", given)
 
 
 def missing_line(summary: Summary) -> str | None:

@@ -152,6 +152,24 @@ def test_fields_that_do_not_fit_are_refused(tmp_path: Path, fields: str, message
         read(tmp_path, text, fields=fields)
 
 
+@pytest.mark.parametrize(("delimiter", "shown"), [("|", "|"), ("\x1f", r"'\x1f'")])
+@pytest.mark.parametrize("end", [False, True], ids=["-P", "-p"])
+def test_too_few_fields_are_told_from_commas_inside_a_field(
+    tmp_path: Path, delimiter: str, shown: str, end: bool
+) -> None:
+    """Both TRES have commas: a line with one of them has as many parts between commas as names."""
+    fields = ("JobID", "User", "State", "Submit", "AllocTRES", "ReqTRES", "NodeList")
+    rows = [line(fields, delimiter, JobID=id, NodeList="n1,n2") for id in ("7_1", "8_[2-3]", "9")]
+    text = "".join(row + delimiter * end + "\n" for row in rows)
+    names = [*fields[:4], "Start", "End", "Account", "QOS", "NNodes", "NCPUS", "Partition"]
+    assert [len(row.split(",")) for row in rows] == [len(names)] * 3
+    with pytest.raises(SourceError) as caught:
+        read(tmp_path, text, fields=",".join(names))
+    found = f"in its place; found 7 fields between {shown}. Name all fields"
+    assert "no line has the 11 fields of --fields" in str(caught.value)
+    assert found in str(caught.value)
+
+
 def test_fields_for_a_file_with_a_header_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"has a header .*: leave out --fields"):
         read(tmp_path, "JobID|State|Submit\n7|FAILED|1\n", fields="JobID,State,Submit")

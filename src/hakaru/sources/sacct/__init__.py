@@ -18,7 +18,7 @@ from hakaru.errors import SourceError
 from hakaru.sources import _slurm as slurm
 from hakaru.sources._base import Records, first_reason, head, source
 from hakaru.sources._inputs import Input
-from hakaru.sources.sacct._header import FIELDS, Layout, parse, without_header
+from hakaru.sources.sacct._header import FIELDS, Layout, num_fields, parse, without_header
 from hakaru.sources.sacct._lines import SECOND_EXPORT
 from hakaru.sources.sacct._records import cell, records
 from hakaru.sources.sacct._times import (
@@ -123,12 +123,22 @@ def _layout_of(path: Path, text: str, fields: str | None) -> Layout:
     if fields:
         raise SourceError(
             f"{path}: no line has the {len(fields.split(','))} fields of --fields with a job's id in its "
-            f"place, whatever the delimiter. It begins: {first!r}"
+            f"place{_found_fields(text)}. Name all fields in their order. It begins: {first!r}"
         )
     raise SourceError(
         f"{path}: its first line is not a header of sacct -P: {first!r}. If it was written with -n "
         "(--noheader), name its fields as they were given to sacct -o: --fields JobID,User,State,…\n"
         f"Otherwise remove -n and add -P, for example:\n  {slurm.COMMAND}"
+    )
+
+
+def _found_fields(text: str) -> str:
+    found = num_fields(text)
+    if found is None:
+        return ", whatever the delimiter"
+    num, delimiter = found
+    return (
+        f"; found {num} fields between {delimiter if delimiter.isprintable() else repr(delimiter)}"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 
 # `sacct --helpformat` of 22.05, and what other versions have
@@ -35,7 +36,7 @@ MESSAGE = r"^(sacct|slurm[a-z_]*)(\[[0-9]+\])?(:| error:) "
 MOST_MESSAGES = 50
 # what sites pass to --delimiter
 DELIMITERS = ("|", ",", ";", "\t", "\x1f", "\x1e", "^", "~", "#", "@", "!", ":", "&", "%")
-ID = r"[0-9]+([_+.].*)?"
+ID = r"[0-9]+([_+.][\w\[\],:%.+-]*)?"  # 7_[1-3:2%5] has what may be a delimiter elsewhere
 LOOKED_AT = 100
 WIDTH = r"%-?[0-9]+$"  # sacct -o takes JobName%30 and JobName%-30
 
@@ -85,6 +86,18 @@ def without_header(head: str, fields: str) -> Layout | None:
     fits = {layout: sum(_fits(layout, row) for row in rows) for layout in layouts}
     best = max(layouts, key=lambda layout: fits[layout])
     return best if fits[best] else None
+
+
+def num_fields(head: str) -> tuple[int, str] | None:
+    """How many fields most lines with a job's id have, and what stands between them."""
+    rows = [row.rstrip("\r") for row in head.split("\n") if row.strip()][:LOOKED_AT]
+    found = Counter(
+        (len(cells) - (cells[-1] == ""), delimiter)
+        for delimiter in DELIMITERS
+        for row in rows
+        if len(cells := row.split(delimiter)) > 1 and any(re.fullmatch(ID, cell) for cell in cells)
+    )
+    return found.most_common(1)[0][0] if found else None
 
 
 def _fits(layout: Layout, row: str) -> bool:
