@@ -231,7 +231,7 @@ def test_the_commands_for_a_database_lead_to_the_jobs(lake: Lake, tmp_path: Path
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE jobs (job_id, user, submit_time, start_time, end_time)")
         database.execute("INSERT INTO jobs VALUES (1, 'ann', 1514764800, 1514764810, 1514768410)")
-    _run(refused(lake, path), tmp_path, TABLE="jobs", NAME="c")
+    _run(refused(lake, path), tmp_path, TABLE="jobs", NAME="c", ZONE="Asia/Tokyo")
     assert _read_back(tmp_path, "job_id,user,run_s") == ["1 ann 3600.0"]
 
 

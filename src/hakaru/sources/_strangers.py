@@ -17,9 +17,11 @@ from hakaru.sources._slurm import COMMAND
 
 Recogniser = Callable[[bytes], bool]
 
-GUESS = "  hakaru ingest jobs.csv --format table --guess > mapping.toml\n"
-GUESS += "  hakaru ingest jobs.csv --format table --mapping mapping.toml --cluster NAME"
 IN_ZONE = " --zone ZONE\nZONE is the site's time zone, e.g. Asia/Tokyo."
+GUESS = (
+    "  hakaru ingest jobs.csv --format table --guess > mapping.toml\n"
+    f"  hakaru ingest jobs.csv --format table --mapping mapping.toml --cluster NAME{IN_ZONE}"
+)
 SACCT = (
     "Write the jobs as text, which every version of Slurm can:\n"
     f"  {COMMAND} > jobs.txt\n  hakaru ingest jobs.txt --cluster NAME{IN_ZONE}"
@@ -200,19 +202,19 @@ STRANGERS: tuple[Stranger, ...] = (
     Stranger(
         "PBS or Torque accounting",
         _record(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Z];[^;]*;"),
-        TO_CSV + PBS + GUESS + IN_ZONE,
+        TO_CSV + PBS + GUESS,
         readable_as=("table",),
     ),
     Stranger(
         "Grid Engine (SGE) accounting",
         _record(r"(?:[^:]*:){5}\d+:(?:[^:]*:){2}\d+:\d+:\d+:\d+:(?:[^:]*:){28}"),
-        TO_CSV + SGE + GUESS + IN_ZONE,
+        TO_CSV + SGE + GUESS,
         readable_as=("table",),
     ),
     Stranger(
         "LSF accounting (lsb.acct)",
         _record(r'"(JOB_FINISH2?|JOB_NEW|JOB_START|EVENT_ADRSV_FINISH)" "[\d.]+" \d+ '),
-        TO_CSV + LSF + GUESS + IN_ZONE,
+        TO_CSV + LSF + GUESS,
         readable_as=("table",),
     ),
     Stranger(
