@@ -188,6 +188,11 @@ def test_users_are_counted_everywhere_or_nowhere(ask: httpx.Client, tmp_path: Pa
     with running(create_app(lake)) as server, server.client() as client:
         (found,) = client.get("/api/v1/overview").json()["clusters"]
         assert found["measures"]["num_users"] is None and found["users_note"]
+        (listed,) = client.get("/api/v1/clusters").json()["clusters"]
+        assert listed["num_users"] is None
+        for id in ("concentration", "users-by-quarter", "waits"):
+            notes = client.get(f"/api/v1/figures/{id}").json()["notes"]
+            assert (f"c: {found['users_note']}" in notes) == (id != "waits"), id
         assert metrics(client)["num_users"] is None
         assert tile(client.get("/").text, "num_users").startswith("Users – ")
         assert client.get("/api/v1/people").json()["users_note"] == found["users_note"]

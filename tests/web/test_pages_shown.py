@@ -90,7 +90,6 @@ def test_cells_by_their_column(column: str, value: Any, text: str) -> None:
 def test_a_share_s_bar_is_as_wide_as_the_share() -> None:
     assert 'width="37.50"' in shown.bar(0.375, "x")
     assert 'width="100.00"' in shown.bar(1.7, "x") and 'width="0.00"' in shown.bar(-1.0, "x")
-    assert "svg" not in shown.bar(None, "x")
     assert "&lt;b&gt;" in shown.bar(0.5, "<b>")
 
 
@@ -110,6 +109,7 @@ def overview(change: dict[str, float | None], **more: Any) -> ClusterOverview:
     )  # fmt: skip
     none = Period(since=None, until=None)
     values = {"cluster": "c", "zone": "UTC", "unit": "gpu", "synthetic": False, "users_note": None}
+    values |= {"zone_known": True, "relative_dates": False, "missing": None}
     values |= {"period": none, "now": Now(), "measures": measures, "before": None, "warnings": []}
     return ClusterOverview(**(values | {"before_period": None, "change": change} | more))
 
@@ -132,7 +132,7 @@ def test_each_tile_has_its_own_number() -> None:
     [
         (None, "of the jobs that ended"),
         (200, "of the jobs that ended"),
-        (150, "of 150 jobs, in groups of 5 or more people"),
+        (150, "of 150 jobs, in groups of 6 or more people"),
     ],
 )
 def test_the_share_of_completed_jobs_says_which_a_user_sees(

@@ -56,6 +56,15 @@ def test_without_starts_nobody_knows_what_runs_at_the_end(tmp_path: Path) -> Non
     assert "under –" not in page
 
 
+def test_a_job_s_unknown_place_is_said_once(tmp_path: Path) -> None:
+    with asked(swf(tmp_path, ZONED, UNSTARTED)) as client:
+        page = plain(get(client, "/job?cluster=c&job_id=7"))
+    assert (
+        "Wait – not known not known Run time 10.0 min " in page
+    )  # this job, its user, the cluster
+    assert "--unit" in page and "`" not in page  # code in a column's meaning
+
+
 def test_jobs_whose_times_are_known_are_counted_at_the_end(tmp_path: Path) -> None:
     """The last submission is job 2's, while job 0 runs; job 1's start and end are unknown."""
     unknown = {"started_at": None, "ended_at": None, "wait_s": None}

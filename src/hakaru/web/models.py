@@ -32,7 +32,9 @@ class Cluster(BaseModel):
     synthetic: bool
     missing: Missing
     num_jobs: int | None
-    num_users: int | None
+    num_users: int | None = Field(
+        description="Null where the log numbers its users anew in every file."
+    )
     first_submit: datetime | None
     last_submit: datetime | None
     queues: list[str] = Field(description="For a user, those that can be asked for.")

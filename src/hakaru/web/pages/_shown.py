@@ -123,10 +123,8 @@ def prose(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def bar(value: float | None, label: str) -> Markup:
+def bar(value: float, label: str) -> Markup:
     """A share as a small horizontal bar, without a style of its own."""
-    if value is None:
-        return Markup('<span class="muted">–</span>')
     width = max(0.0, min(1.0, value)) * 100
     return Markup(
         '<svg class="bar" role="img" aria-label="{}" viewBox="0 0 100 8" preserveAspectRatio="none">'

@@ -87,7 +87,7 @@ def figure(readers: Readers, guarded: Guarded, dark: bool) -> Drawing:
         title=figure.title,
         question=figure.question,
         option=figure.option,
-        notes=list(notes),
+        notes=[*notes, *_notes_on_users(readers, guarded.result)],
         height=figure.height,
         where=conjunction(of_rules(guarded.result)),
         withheld=guarded.withheld,
@@ -99,6 +99,18 @@ def _uncounted(found: Result, unit: str) -> list[str]:
     words = language("en", unit)
     synthetic = [words.say("figure", "synthetic")] if found.synthetic else []
     return [*synthetic, *missing_remarks(found.missing, words), *caveat_remarks(found, words)]
+
+
+def _notes_on_users(readers: Readers, found: Result) -> list[str]:
+    from hakaru.comparison import notes_on_users
+
+    question = (
+        "users-notes",
+        found.analysis.id,
+        found.selection,
+        tuple(sorted(found.params.items())),
+    )
+    return readers.ask(question, lambda session: notes_on_users(session, found))
 
 
 def find(id: str) -> Analysis:

@@ -105,6 +105,15 @@ def clusters(readers: Readers, viewer: Viewer) -> Clusters:
     return Clusters(clusters=rows, hint=None if rows else EMPTY)
 
 
+def note_on_users(readers: Readers, selection: Selection) -> str | None:
+    """What must be said beside a count of users, where a log numbers them anew in every file."""
+    from hakaru.comparison import users_note
+
+    (name,) = selection.clusters
+    question = ("users-note", selection)
+    return readers.ask(question, lambda session: users_note(session, name, selection)) or None
+
+
 def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Cluster:
     selection = Selection(clusters=(name,))
     (row,) = readers.rows(
@@ -112,6 +121,8 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
         "min(submitted_at) AS first_submit, max(submitted_at) AS last_submit FROM jobs",
         selection,
     )
+    if note_on_users(readers, selection):  # ids are not people there: nobody can count them
+        row = row | {"num_users": None}
     if not viewer.sees_all:
         few = partition_of(readers, name) is None
         row = dict.fromkeys(row) if few else _to_months(row, ZoneInfo(known.zones[name]))

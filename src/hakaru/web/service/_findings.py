@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hakaru.analyses import Result, Selection, Session
+from hakaru.analyses import Result, Session
 from hakaru.findings import ANALYSES, BESIDE, Finding, find
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery, Filters
@@ -10,7 +10,7 @@ from hakaru.web.models import ClusterFindings, Findings, Sentence
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service import _analyses
-from hakaru.web.service._clusters import EMPTY, about, chosen
+from hakaru.web.service._clusters import EMPTY, about, chosen, note_on_users
 
 Key = tuple[str, str]
 
@@ -21,15 +21,6 @@ def findings(readers: Readers, viewer: Viewer, filters: Filters) -> Findings:
         return Findings(clusters=[], hint=EMPTY)
     names = chosen(readers, filters.cluster)
     return Findings(clusters=[_cluster(readers, viewer, filters, name) for name in names])
-
-
-def note_on_users(readers: Readers, selection: Selection) -> str | None:
-    """What must be said beside a count of users, where a log numbers them anew in every file."""
-    from hakaru.comparison import users_note
-
-    (name,) = selection.clusters
-    question = ("users-note", selection)
-    return readers.ask(question, lambda session: users_note(session, name, selection)) or None
 
 
 def _cluster(readers: Readers, viewer: Viewer, filters: Filters, name: str) -> ClusterFindings:

@@ -19,8 +19,7 @@ from hakaru.web.privacy import View, is_whole, look, to_digits
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service._analyses import find
-from hakaru.web.service._clusters import EMPTY, About, about, chosen
-from hakaru.web.service._findings import note_on_users
+from hakaru.web.service._clusters import EMPTY, About, about, chosen, note_on_users
 
 BINS = 100
 MEASURED = f"""

@@ -14,8 +14,7 @@ from hakaru.web.privacy import is_whole, own_only
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service._analyses import find
-from hakaru.web.service._clusters import selected
-from hakaru.web.service._findings import note_on_users
+from hakaru.web.service._clusters import note_on_users, selected
 from hakaru.web.service._overview import overview
 
 COUNT = "num_all"
