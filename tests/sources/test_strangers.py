@@ -211,7 +211,17 @@ WAITS = "job_id,user,queue,wait_s,run_s"
                 "13.2 bob gpu.q 20.0 90.0",
             ],
         ),
-        ("lsf.txt", WAITS, ["11 ann normal 10.0 3600.0", "12 bob gpu 10.0 7200.0"]),
+        (
+            "lsf.txt",
+            WAITS + ",state",
+            [
+                "11 ann normal 10.0 3600.0 completed",
+                "12 bob gpu 10.0 7200.0 completed",
+                "13[1] bob gpu 10.0 60.0 completed",
+                "13[2] bob gpu 10.0 70.0 failed",
+                "14 bob gpu 10.0 80.0 failed",
+            ],
+        ),
         ("jobs.json", WAITS, ["1 ann gpu 10.0 3600.0", "2 bob gpu 10.0 7200.0"]),
         ("jobs.jsonl", WAITS, ["1 ann gpu 10.0 3600.0", "2 bob gpu 10.0 7200.0"]),
         ("list.json", WAITS, ["1 ann gpu 10.0 3600.0", "2 bob gpu 10.0 7200.0"]),
@@ -229,9 +239,11 @@ def test_the_commands_of_a_message_lead_to_the_jobs(
 def test_the_commands_for_a_database_lead_to_the_jobs(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "jobs.db"
     with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE jobs (job_id, user, submit_time, start_time, end_time)")
-        database.execute("INSERT INTO jobs VALUES (1, 'ann', 1514764800, 1514764810, 1514768410)")
-    _run(refused(lake, path), tmp_path, TABLE="jobs", NAME="c", ZONE="Asia/Tokyo")
+        database.execute('CREATE TABLE "my jobs" (job_id, user, submit_time, start_time, end_time)')
+        row = "(1, 'ann', 1514764800, 1514764810, 1514768410)"
+        database.execute(f'INSERT INTO "my jobs" VALUES {row}')
+    message = refused(lake, path).replace("<TABLE>", "my jobs")
+    _run(message, tmp_path, NAME="c", ZONE="Asia/Tokyo")
     assert _read_back(tmp_path, "job_id,user,run_s") == ["1 ann 3600.0"]
 
 

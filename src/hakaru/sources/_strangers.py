@@ -43,9 +43,17 @@ SGE = r"""  awk -F: 'BEGIN {print "job_id,user,queue,submit_time,start_time,end_
     !/^#/ && $9 > 0 && $10 > 0 {id = $36 > 0 ? $6 "." $36 : $6
       print id "," $4 "," $1 "," $9 "," $10 "," $11 "," $35 "," $13}' FILE > jobs.csv
 """
-LSF = r"""  awk 'BEGIN {print "job_id,user,queue,slots,submit_time,start_time,end_time"}
-    $1 == "\"JOB_FINISH\"" && $11 > 0 {gsub(/"/, "")
-      print $4 "," $12 "," $13 "," $7 "," $8 "," $11 "," $3}' FILE > jobs.csv
+# Texts may hold blanks. After lists of hosts of any length come the status and a factor, then two texts, the
+# job's name and command; the index in the array is 29 fields after the status (0: no array).
+LSF = r"""  awk 'BEGIN {print "job_id,user,queue,slots,submit_time,start_time,end_time,state"}
+    /^"JOB_FINISH" / {split("", f); n = 0; line = $0
+      while (match(line, /"([^"]|"")*"|[^ "]+/)) {
+        f[++n] = substr(line, RSTART, RLENGTH); line = substr(line, RSTART + RLENGTH)}
+      for (s = 24; s < n && !(f[s] f[s + 1] !~ /"/ && f[s + 2] ~ /"/ && f[s + 3] ~ /"/);) s++
+      state = f[s] == "64" ? "DONE" : f[s] == "32" ? "EXIT" : ""
+      id = f[4] (f[s + 29] + 0 > 0 ? "[" f[s + 29] "]" : ""); gsub(/"/, "", f[12]); gsub(/"/, "", f[13])
+      if (f[11] + 0 > 0)
+        print id "," f[12] "," f[13] "," f[7] "," f[8] "," f[11] "," f[3] "," state}' FILE > jobs.csv
 """
 AS_CSV = "Write it as CSV, here with Hakaru's own DuckDB, and have a mapping proposed:\n"
 FROM_JSON = "python -c \"import duckdb, sys; duckdb.read_json(sys.argv[1]).write_csv('jobs.csv')\""
@@ -147,8 +155,9 @@ STRANGERS: tuple[Stranger, ...] = (
     Stranger(
         "a SQLite database",
         _begins(b"SQLite format 3\0"),
-        "List its tables with `sqlite3 FILE .tables`, and write the one that holds the jobs as CSV:\n"
-        '  sqlite3 -header -csv FILE "SELECT * FROM TABLE" > jobs.csv\n' + GUESS,
+        "List its tables with `sqlite3 FILE .tables`, and write the one that holds the jobs, here <TABLE>, "
+        "as CSV:\n"
+        """  sqlite3 -header -csv FILE 'SELECT * FROM "<TABLE>"' > jobs.csv\n""" + GUESS,
     ),
     Stranger(
         "a 7z archive", _begins(b"7z\xbc\xaf\x27\x1c"), "Unpack it and name the log: 7z x FILE"
