@@ -23,7 +23,7 @@ from hakaru.sim.replay import Known, months_of, overload
 from hakaru.sim.site import MachineSpec, Site
 from hakaru.sim.whatif.curves import capacity_up_to
 from tests.conftest import job, put, put_jobs
-from tests.sim._jobs import play, workload
+from tests.sim._jobs import play, table, workload
 from tests.sim.test_inventory import built, node
 from tests.sim.test_replay import MAY, recorded
 

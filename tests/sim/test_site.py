@@ -146,6 +146,19 @@ def test_an_unknown_size_says_what_to_set() -> None:
         Site("s").machine(MachineSpec(nodes=3))
 
 
+@pytest.mark.parametrize("is_swf", [True, False])
+def test_a_size_that_changes_is_not_denied(is_swf: bool) -> None:
+    spans = (Capacity(80), Capacity(100, datetime(2018, 2, 1, tzinfo=UTC)))
+    with pytest.raises(HakaruError) as told:
+        Site("s", Cluster(cpus=spans), "cpu", is_swf).machine()
+    assert str(told.value).startswith(
+        "the nodes of s are not known: its log or hakaru.toml has the number of its processors only, "
+        "which changes over time, and one pool cannot. "
+    )
+    with pytest.raises(HakaruError, match=r"has the number of its GPUs only\. Write"):
+        Site("s", Cluster(gpus=(Capacity(80),))).machine()
+
+
 def test_a_job_without_a_request_asks_for_what_its_queue_allows_but_not_in_an_swf() -> None:
     jobs = table((0, 100, 1, {"requested_s": None}))
     cluster = Cluster(queues={"normal": Queue(max_walltime_h=2)})

@@ -13,7 +13,7 @@ from hakaru.errors import HakaruError
 from hakaru.settings import toml_table
 
 if TYPE_CHECKING:
-    from hakaru.settings import Cluster
+    from hakaru.settings import Capacity, Cluster
 
 Kind = Literal["up", "drain", "down"]
 KINDS: tuple[Kind, ...] = get_args(Kind)  # each worse than the one before
@@ -22,21 +22,31 @@ MOST_PES = 2**31 - 1
 
 
 class UnknownSize(HakaruError):
-    """Nobody says how large the machine is; `with_way` adds how one can where it was asked for."""
+    """Nobody says which nodes the machine has, but perhaps its `total`; `with_way` adds how one can where it
+    was asked for."""
 
-    def __init__(self, name: str, unit: str, way: str = "") -> None:
-        self.name, self.unit = name, unit
+    def __init__(self, name: str, unit: str, total: Sequence[Capacity] = (), way: str = "") -> None:
+        self.name, self.unit, self.total = name, unit, total
         settings = (
             f"in the workspace's hakaru.toml under {toml_table(name)}: nodes = COUNT and "
             f"{unit}s_per_node = SIZE"
         )
         how = f"{way}; or write {settings}" if way else f"Write {settings}"
-        super().__init__(
-            f"the size of {name} is not known: neither its log nor hakaru.toml has its nodes. {how}"
-        )
+        super().__init__(f"{_unknown(name, unit, total)}. {how}")
 
     def with_way(self, way: str) -> UnknownSize:
-        return UnknownSize(self.name, self.unit, way)
+        return UnknownSize(self.name, self.unit, self.total, way)
+
+
+def _unknown(name: str, unit: str, total: Sequence[Capacity]) -> str:
+    if not total:
+        return f"the size of {name} is not known: neither its log nor hakaru.toml has its nodes"
+    noun = "GPUs" if unit == "gpu" else "processors"
+    changes = ", which changes over time, and one pool cannot" if len(total) > 1 else ""
+    return (
+        f"the nodes of {name} are not known: its log or hakaru.toml has the number of its {noun} "
+        f"only{changes}"
+    )
 
 
 @dataclass(frozen=True)
@@ -127,7 +137,7 @@ class Machine:
         """As `hakaru.toml` describes it, with the number of nodes over time."""
         size = cluster.per_node(unit)
         if not cluster.nodes or not size:
-            raise UnknownSize(name, unit)
+            raise UnknownSize(name, unit, cluster.size(unit))
         periods = [
             (int(each.since.timestamp()) if each.since else 0, each.count) for each in cluster.nodes
         ]
