@@ -102,7 +102,7 @@ def command(
     from hakaru.cli._progress import ingest_with_progress
 
     if guess:
-        _print_guess(paths)
+        _print_guess(paths, cluster, workspace)
         return
     if cluster is None and any(is_nameless(path) for path in paths):
         raise HakaruError("a pipe has no name that could be the cluster's: add --cluster NAME")
@@ -199,7 +199,7 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-def _print_guess(paths: tuple[Path, ...]) -> None:
+def _print_guess(paths: tuple[Path, ...], cluster: str | None, workspace: Path) -> None:
     from hakaru.sources.ingest import guess_mapping
 
-    click.echo(guess_mapping(paths[0]))
+    click.echo(_with_given(guess_mapping(paths[0]), cluster, workspace))

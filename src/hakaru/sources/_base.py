@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hakaru.engine.dialect import quote
 from hakaru.errors import HakaruError, SourceError
 from hakaru.registry import Registry
+from hakaru.sources._encoding import utf8_advice
 from hakaru.sources._packing import ENDINGS, HEAD_BYTES, encoding_of, is_gzip, open_bytes
 from hakaru.sources._strangers import refuse_stranger
 
@@ -122,6 +123,8 @@ def _next_step(path: Path, start: str) -> str:
 
 def table_advice(path: Path) -> str:
     """How to have a mapping proposed; for what is no table, how to make one of it first."""
+    if advice := utf8_advice(path) or _too_wide(path):
+        return advice
     name = shlex.quote(str(path))
     if _is_table(path):
         return f"For any other table, begin with:\n  hakaru ingest {name} --format table --guess"
@@ -131,6 +134,16 @@ def table_advice(path: Path) -> str:
         f"  awk -v OFS=, '!/^;/ {{$1 = $1; print}}' {name} > jobs.csv\n"
         "  hakaru ingest jobs.csv --format table --guess"
     )
+
+
+def _too_wide(path: Path) -> str | None:
+    from hakaru.sources.table._mapping import Shape
+    from hakaru.sources.table._tabular import header, is_parquet, wide_advice
+
+    start = head(path)
+    if is_parquet(path, start) or not start.strip():
+        return None
+    return wide_advice(len(header(start, Shape(), str(path))[0]))
 
 
 def _is_table(path: Path) -> bool:

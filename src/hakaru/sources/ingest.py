@@ -6,6 +6,7 @@ Everything is staged first; the lake changes in one commit a table at the end, o
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -139,7 +140,8 @@ def guess_mapping(path: Path) -> str:
         (log,) = receive([path], Path(folder), Ingest(), {})
         with named([log]):
             refuse_stranger(log.path, "table")
-            return guess(log.path).replace(str(log.path), log.shown)
+            copied, shown = shlex.quote(str(log.path)), shlex.quote(log.shown)
+            return guess(log.path).replace(copied, shown)
 
 
 def _store(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import lzma
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hakaru.errors import HakaruError
+from hakaru.errors import HakaruError, SourceError
+from hakaru.sources._base import detect
+from hakaru.sources.ingest import guess_mapping
 from hakaru.sources.table import guess
 from tests.conftest import utc
 from tests.sources.table._site import DATA, Site, picked
@@ -140,3 +144,29 @@ def test_nothing_to_guess_from(tmp_path: Path, content: bytes) -> None:
     log.write_bytes(content)
     with pytest.raises(HakaruError, match=r"(?s)log\.csv: .*(is empty|has no rows|iconv)"):
         guess(log)
+
+
+@pytest.mark.parametrize(("num_columns", "is_refused"), [(1000, False), (1001, True)])
+def test_a_table_that_is_too_wide_is_refused_at_once(
+    tmp_path: Path, num_columns: int, is_refused: bool
+) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text(",".join(f"c{i}" for i in range(num_columns)) + "\n")  # and no row
+    with pytest.raises(SourceError) as caught:
+        guess(path)
+    told = "It has 1,001 columns; a mapping is proposed for at most 1,000."
+    assert (told in str(caught.value)) == is_refused
+    with pytest.raises(SourceError) as caught:
+        detect(path)
+    assert (told in str(caught.value)) == is_refused
+
+
+@pytest.mark.parametrize("name", ["log.csv", "a log.csv.xz"])
+def test_the_command_names_the_file_with_its_folder(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "my logs" / name
+    path.parent.mkdir()
+    content = b"id,submit,start,end\n1,1514764800,1514764810,1514768410\n"
+    path.write_bytes(lzma.compress(content) if name.endswith("xz") else content)
+    (command,) = (row for row in guess_mapping(path).splitlines() if "hakaru ingest" in row)
+    words = shlex.split(command.partition(", then: ")[2])
+    assert words[:4] == ["hakaru", "ingest", str(path), "--format"]

@@ -17,6 +17,7 @@ from hakaru.errors import SourceError
 from hakaru.schema import STATES
 from hakaru.settings import Engine as EngineSettings
 from hakaru.sources._base import is_not_utf8
+from hakaru.sources._encoding import utf8_advice
 from hakaru.sources.table import _synonyms, _units
 from hakaru.sources.table._cells import Raw
 from hakaru.sources.table._ids import place_id
@@ -24,7 +25,7 @@ from hakaru.sources.table._looks import Look, look_at
 from hakaru.sources.table._mapping import DURATION_UNITS, UNITS, Shape, kind_of
 from hakaru.sources.table._preview import preview
 from hakaru.sources.table._proposal import Proposal, mapping_lines, quoted, write
-from hakaru.sources.table._tabular import open_table
+from hakaru.sources.table._tabular import open_table, wide_advice
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -42,17 +43,18 @@ def propose(path: Path) -> str:
     try:
         return _propose(con, path)
     except duckdb.Error as error:
-        hint = (
-            "\nTurn it into UTF-8, e.g. with: iconv -f CP932 -t UTF-8" if is_not_utf8(error) else ""
-        )
         first = str(error).splitlines()[0]
-        raise SourceError(f"{path}: cannot be read as a table: {first}{hint}") from None
+        if is_not_utf8(error):
+            first = utf8_advice(path) or "some of its lines are not UTF-8 text; remove or mend them"
+        raise SourceError(f"{path}: cannot be read as a table: {first}") from None
     finally:
         con.close()
 
 
 def _propose(con: DuckDBPyConnection, path: Path) -> str:
     table = open_table(con, path, Shape(), limit=NUM_ROWS)
+    if advice := wide_advice(len(table.names)):
+        raise SourceError(f"{path}: cannot be read as a table: {advice}")
     names = [name for name in dict.fromkeys(table.names) if name]
     con.execute(f"CREATE TEMP TABLE sample AS {table.select(names)} LIMIT {NUM_ROWS}")
     con.execute("DELETE FROM sample WHERE _reason IS NOT NULL")

@@ -45,7 +45,7 @@ def write(
     path: Path, num_rows: int, looks: Sequence[Look], proposal: Proposal, examples: Sequence[str]
 ) -> str:
     """The mapping as TOML; what is not sure and how rows would be read stand in comments before it."""
-    name = shlex.quote(path.name)
+    name = shlex.quote(str(path))
     command = f"hakaru ingest {name} --format table --mapping MAPPING.toml --cluster NAME"
     lines = [
         f"# A mapping proposed for {path.name} from its first {num_rows:,} rows.",

@@ -28,6 +28,7 @@ DELIMITERS = (",", ";", "\t", "|")
 MAX_RECORD_LINES = 1000
 MAX_TEXT_COLUMNS = 8
 LOOK_CHARACTERS = 4096
+MAX_GUESSED_COLUMNS = 1000
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,16 @@ class Tabular:
         return (
             f"SELECT _line, {text} AS _text, {self.reason} AS _reason{cells} FROM ({self.records})"
         )
+
+
+def wide_advice(num_columns: int) -> str | None:
+    """What to do with a table that is too wide for a mapping to be proposed."""
+    if num_columns <= MAX_GUESSED_COLUMNS:
+        return None
+    return (
+        f"It has {num_columns:,} columns; a mapping is proposed for at most {MAX_GUESSED_COLUMNS:,}. Keep "
+        "those of the jobs' ids, users, times, states and sizes, or write the mapping by hand"
+    )
 
 
 def is_parquet(path: Path, start: str) -> bool:
