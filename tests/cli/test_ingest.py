@@ -128,3 +128,25 @@ def test_commands_in_a_refusal_keep_the_cluster_and_the_workspace(tmp_path: Path
     assert hakaru(*shlex.split(command)[1:]).exit_code == 0
     told = hakaru("ingest", log, "-w", workspace)
     assert f"  hakaru ingest {log} --cluster NAME -w '{workspace}' --fields " in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("field", "cell", "analysis"),
+    [
+        ("NCPUS", "4", "walltime"),
+        ("NCPUS", "0", "states"),
+        ("AllocTRES", "cpu=4,gres/gpu=1", "walltime"),
+        ("QOS", "x", "states"),
+    ],
+)
+def test_the_next_command_shows_something(
+    tmp_path: Path, field: str, cell: str, analysis: str
+) -> None:
+    log = tmp_path / "jobs.txt"
+    log.write_text(f"7|FAILED|1514764800|1514764801|1514768401|{cell}\n")
+    fields = f"JobID,State,Submit,Start,End,{field}"
+    said = hakaru("ingest", log, "--cluster", "c", "--fields", fields, "-w", tmp_path / "w")
+    command = said.stdout.partition("next: ")[2].strip()
+    assert command == f"hakaru show {analysis} --cluster c -w {tmp_path / 'w'}"
+    shown = hakaru(*shlex.split(command)[1:]).stdout
+    assert "c: 1 of 1 jobs" in shown and "no jobs left" not in shown
