@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -77,6 +78,9 @@ def test_the_advice_its_evidence_and_the_lines_for_slurm(log: Path, tmp_path: Pa
     assert "machine idle while jobs wait (whole replay)" in told
     assert "left out 1: larger than the machine" in result.output
     assert "The error of the replay" in result.output
+    # durations and shares are written in one way, but those that are given as whole numbers
+    assert not re.search(r"\d%", told) and re.search(r"\d\.\d %", told)
+    assert set(re.findall(r"[^.\d](\d+ (?:min|h|days?))\b", told)) <= {"5 min"}
     assert got["replay"]["differences"][0]["num_jobs"] == 34 * 13
 
 
@@ -87,8 +91,8 @@ def test_a_large_gain_by_which_one_user_loses_is_not_advised(log: Path, tmp_path
     assert result.exit_code == 0, result.output
     told = " ".join(result.stdout.split())
     assert told.startswith("Do not change anything: ")
-    assert f"who would lose: account {HOG + 10} (8.33 min to " in told
-    assert f"user {HOG} (8.33 min to " in told
+    assert f"who would lose: account {HOG + 10} (8.3 min to " in told
+    assert f"user {HOG} (8.3 min to " in told
     assert "sacctmgr" not in told and "AccountingStorage" not in told and "Change the" not in told
     got = json.loads(path.read_text())
     assert (got["verdict"], got["slurm"], got["best"]) == ("keep", None, [])

@@ -104,7 +104,7 @@ def test_a_warning_names_the_workspace_whose_settings_hold(tmp_path: Path) -> No
     log.write_text(swf(5, 5))
     told = hakaru("show", "waits", "--from", log, "-w", tmp_path / "w").stderr
     assert "the time zone of mine is not known" in told
-    assert f"in {tmp_path / 'w' / 'hakaru.toml'}:" in told
+    assert str(tmp_path / "w" / "hakaru.toml") in told
 
 
 def test_names_that_are_nearly_alike_are_different_files(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_status_has_each_number_under_its_heading(lake: Lake) -> None:
     (stored,) = [table for table in lake.status() if table.name == "jobs"]
     (shown,) = [row for row in cells if row[0] == "jobs"]
     assert shown[1:4] == ["3", "1", decimal(stored.num_bytes)]
-    assert lines[-2:] == [
+    assert [line for line in lines if line.startswith("rejected")] == [
         "rejected in c: 3 × often (first: f.csv, line 7)",
         "rejected in c: 1 × seldom (first: f.csv, line 5)",
     ]
@@ -420,12 +420,12 @@ def test_settings_are_written_in_their_units() -> None:
         ("half_life_h", 48), ("gpus_per_user", 7), ("gpus_per_user", 8), ("age", 1500),
         ("backfill", "easy"),
     )]  # fmt: skip
-    assert written == ["2.0 d", "7", "no limit", "1,500", "easy"]
+    assert written == ["2.0 days", "7", "no limit", "1,500", "easy"]
 
 
 @pytest.mark.parametrize(
     ("part", "text"),
-    [(None, "–"), (0.5, "+50%"), (-0.25, "-25%"), (9.5, "+950%"), (10.0, "11 times")],
+    [(None, "–"), (0.5, "+50.0 %"), (-0.25, "−25.0 %"), (9.5, "+950.0 %"), (10.0, "11 times")],
 )
 def test_how_far_a_month_is_off(part: float | None, text: str) -> None:
     assert _replay._part(part) == text

@@ -65,8 +65,8 @@ def test_the_table_and_the_sentences(busy: Lake, scenario: Path) -> None:
     assert base.split()[2:4] == ["9.5", "h"]
     told = " ".join(result.output.split())
     assert (
-        "the mean wait falls from 9.5 h to 4.5 h (−5 h, −53 %, 95 % interval −5 h to −5 h from 12 weeks)"
-        in told
+        "the mean wait falls from 9.5 h to 4.5 h (−5.0 h, −52.6 %, 95 % interval −5.0 h to −5.0 h from "
+        "12 weeks)" in told
     )
     assert "records a mean wait of 0 s and the baseline gives 9.5 h" in told
     # every week is off by as much, and January has five of them
@@ -101,7 +101,7 @@ def test_markdown_and_html_hold_the_same_sentences(
     for output in (page, text):
         done = hakaru("whatif", scenario, "-w", busy.workspace, "-o", output, "--jobs", 1)
         assert done.exit_code == 0, done.output
-    assert "| two \\| nodes | 0 | 4.5 h | −5 h (−5 h to −5 h) ≈ |" in text.read_text()
+    assert "| two \\| nodes | 0 | 4.5 h | −5.0 h (−5.0 h to −5.0 h) ≈ |" in text.read_text()
     html = page.read_text()
     assert "the mean wait falls from 9.5 h to 4.5 h" in html
     assert "one &lt;node&gt;" in html

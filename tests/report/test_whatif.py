@@ -46,7 +46,7 @@ def test_the_page_says_before_and_after_of_each_group() -> None:
     group = GroupChange("queue", "long", 1234, {"mean_wait_s": mean, "p95_wait_s": late})
     cells = _group(group, "gpu")
     assert cells[1:] == [
-        "1,234", "5 h", "3 h", "−3 h to −30 min", "10 h", "11 h", "–",
+        "1,234", "5.0 h", "3.0 h", "−3.0 h to −30.0 min", "10.0 h", "11.0 h", "–",
     ]  # fmt: skip
     assert "long" in cells[0]
 

@@ -130,7 +130,7 @@ def test_nobody_may_lose_more_than_was_said():
     assert (got.verdict.kind, got.rule) == ("keep", None)
     (why,) = got.verdict.why
     assert "beats what you have" in why
-    assert "user hog (8.33 min to " in why and "account big (8.33 min to " in why
+    assert "user hog (8.3 min to " in why and "account big (8.3 min to " in why
     assert got.refused.searched.value < got.baseline.searched.value
     assert {(loss.kind, loss.name) for loss in got.refused.held_out.losses} == {
         ("user", "hog"),
@@ -207,7 +207,7 @@ def test_what_is_kept_is_asked_of_the_weeks_held_out_too():
     got = advise(workload, MACHINE, EASY, ("limits",), P95_OF_ANN, constraints, QUICK)
     assert got.rule is None
     assert "breaks: no user loses" in got.verdict.why[0]
-    assert "who would lose: user eve (0 s to 4.17 min on average, +4.17 min)" in got.verdict.why[0]
+    assert "who would lose: user eve (0 s to 4.2 min on average, +4.2 min)" in got.verdict.why[0]
 
 
 def test_the_seed_decides_and_not_the_number_of_threads():

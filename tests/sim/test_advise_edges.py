@@ -25,8 +25,9 @@ from hakaru.sim.advise.losses import Loss
 from hakaru.sim.advise.search import Search
 from hakaru.sim.advise.sureness import change_of
 from hakaru.sim.advise.verdict import verdict_of
-from hakaru.sim.advise.words import change_text, losses_text, name_of, value_text
+from hakaru.sim.advise.words import change_text, losses_text, name_of
 from hakaru.sim.whatif.intervals import Weeks
+from hakaru.sim.words import value_text
 from tests.sim._jobs import play
 from tests.sim.test_advise import ANYBODY, EASY, MACHINE, jobs_of, weeks
 from tests.sim.test_verdict import evidence, measured
@@ -116,11 +117,13 @@ def test_the_machine_s_use_grows_by_what_is_used_after_less_what_was_before() ->
 @pytest.mark.parametrize(
     ("metric", "value", "text"),
     [
-        ("p95_wait_s", 5400.0, "90 min"),
-        ("utilisation", 0.625, "62.5%"),
+        ("p95_wait_s", 5400.0, "90.0 min"),
+        ("utilisation", 0.625, "62.5 %"),
         ("mean_bounded_slowdown", 1234.5, "1,234.50"),
         ("mean_wait_s", float("nan"), "–"),
         ("mean_wait_s", None, "–"),
+        ("num_unstarted", 1234.0, "1,234"),
+        ("gini_wait", -0.004, "0.00"),
     ],
 )
 def test_values_of_metrics(metric: str, value: float | None, text: str) -> None:
@@ -141,7 +144,7 @@ def test_changes_in_percent() -> None:
         "−10.0 %",
         "+25.0 %",
         "new",
-        "0 %",
+        "0.0 %",
         "0.0 %",
         "–",
     ]
@@ -149,8 +152,8 @@ def test_changes_in_percent() -> None:
 
 def test_five_who_lose_are_named() -> None:
     losses = [Loss("user", f"u{n}", 9, 100.0, 400.0) for n in range(6)]
-    assert losses_text(losses[:1]) == "user u0 (100 s to 6.67 min on average, +300.0 %)"
-    assert losses_text(losses[:5]).endswith("user u4 (100 s to 6.67 min on average, +300.0 %)")
+    assert losses_text(losses[:1]) == "user u0 (100 s to 6.7 min on average, +300.0 %)"
+    assert losses_text(losses[:5]).endswith("user u4 (100 s to 6.7 min on average, +300.0 %)")
     assert losses_text(losses).endswith("+300.0 %), and 1 more")
     assert losses_text([Loss("account", "a", 9, 0.5, 61.0)]).endswith("on average, +60.5 s)")
 

@@ -78,7 +78,7 @@ def test_a_total_that_grew_is_no_pool() -> None:
         .machine.num_pes
         == 4
     )
-    with pytest.raises(HakaruError, match="the size of the cluster is not known"):
+    with pytest.raises(HakaruError, match="which changes over time, and one pool cannot"):
         Site(cluster=grown, unit="cpu", is_swf=True).machine()
 
 

@@ -61,7 +61,7 @@ def test_a_gain_within_the_replays_error_is_none():
     got = advise(weeks(34, off=3600), MACHINE, EASY, ("limits",), P95_OF_ANN, lost, effort)
     assert got.gain > 0.9
     assert (got.verdict.kind, got.rule) == ("keep", None)
-    assert "farther from the record (by 60 min in a month's p95 wait of" in got.verdict.why[0]
+    assert "farther from the record (by 60.0 min in a month's p95 wait of" in got.verdict.why[0]
     assert got.verdict.why[0].endswith("on average over the weeks held out)")
     assert "Change" not in got.verdict.sentence
     check(got, "p95_wait_s")
@@ -172,7 +172,7 @@ FEW, MANY = (Loss("user", "eve", num, 100.0, 400.0) for num in (4, 5))
         ({"interval": (-700.0, -1.0)}, "change", None),
         ({"interval": None}, "try", "has no interval"),
         ({"interval": None, "num_weeks": 9}, "try", "an interval needs 10 weeks held out and has 9"),
-        ({"error": 500.0}, "keep", "farther from the record (by 8.33 min"),
+        ({"error": 500.0}, "keep", "farther from the record (by 8.3 min"),
         ({"error": 499.0}, "change", None),
         ({"error": None}, "try", "how far the replay is from the record"),
         ({"rule": Rule(POLICIES.get("easy-sjbf"))}, "try", "Slurm cannot backfill in this way"),
@@ -302,7 +302,7 @@ def test_the_interval_of_a_verdict_is_the_one_that_is_shown_elsewhere():
     """A wait of 1000 s cannot fall by more, whatever the resampled weeks say."""
     told = verdict_of(evidence(interval=(-5000.0, -300.0)))
     assert told.kind == "change"
-    assert "95 % interval of the change −16.7 min to −5 min from 12 weeks" in told.sentence
+    assert "95 % interval of the change −16.7 min to −5.0 min from 12 weeks" in told.sentence
 
 
 def test_an_interval_too_wide_to_say_anything_is_none():

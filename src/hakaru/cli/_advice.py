@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from hakaru.cli._replay import fit_lines, naive_lines, trust_lines
-from hakaru.cli._schedule import SHOWN, duration
+from hakaru.cli._schedule import SHOWN
 from hakaru.cli._table import Column, Line, table_lines, wrapped
-from hakaru.sim.advise.words import change_text, name_of, value_text
+from hakaru.sim.advise.words import change_text, name_of
+from hakaru.sim.words import duration, share, value_text
 
 if TYPE_CHECKING:
     from hakaru.sim.advise import Advice, Found, Measured, Objective, SlurmLines
@@ -185,7 +186,7 @@ def _settings(told: Told) -> list[Column]:
         Column("now", [_setting_value(told, name, advice.space.now[name]) for name in names]),
         Column(found, [_setting_value(told, name, advice.point[name]) for name in names]),
         Column(f"{name_of(metric)} without it", [value_text(metric, without[n]) for n in names]),
-        Column("importance", [f"{advice.importance.get(name, 0):.0%}" for name in names]),
+        Column("importance", [share(advice.importance.get(name, 0)) for name in names]),
         *breaks,
     ]
 
@@ -215,18 +216,18 @@ def _evidence(told: Told) -> list[Column]:
     if told.advice.point == told.advice.space.now:
         return []
     before, after = told.advice.baseline.held_out, told.advice.advised.held_out
-    shown = [each for each in SHOWN if each[2] != "count"]
+    shown = {id: title for id, title in SHOWN.items() if not id.startswith("num_")}
     unit = "GPU" if told.unit == "gpu" else "processor"
-    names = [_of_whole(id, title.format(unit=unit)) for id, title, _ in shown]
+    names = [_of_whole(id, title.format(unit=unit)) for id, title in shown.items()]
     columns = [Column("weeks held out", names, right=False)]
     sides = [("all", before.all_jobs, after.all_jobs)]
     if told.objective.of is not None:
         sides.insert(0, ("chosen", before.chosen, after.chosen))
     for name, old, new in sides:
         columns += [
-            Column(f"{name}: now", [value_text(id, old[id]) for id, _, _ in shown]),
-            Column("then", [value_text(id, new[id]) for id, _, _ in shown]),
-            Column("change", [_marked(told, name, id, old, new) for id, _, _ in shown]),
+            Column(f"{name}: now", [value_text(id, old[id]) for id in shown]),
+            Column("then", [value_text(id, new[id]) for id in shown]),
+            Column("change", [_marked(told, name, id, old, new) for id in shown]),
         ]
     return columns
 
@@ -276,7 +277,7 @@ def _fidelity(told: Told, width: int) -> Iterator[Line]:
         f"{times['recorded_median_s']} and that replayed under what you have "
         f"{times['simulated_median_s']} (means {times['recorded_mean_s']} and "
         f"{times['simulated_mean_s']}); half of the jobs are less than {times['median_apart_s']} "
-        f"apart, {row['share_within_5min']:.0%} within 5 min"
+        f"apart, {share(row['share_within_5min'])} within 5 min"
     )
     for line in wrapped(text, width):
         yield line, ""

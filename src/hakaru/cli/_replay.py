@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hakaru.cli._schedule import as_times, duration
+from hakaru.cli._schedule import as_times
 from hakaru.cli._table import Column, Line, table_lines, wrapped
+from hakaru.sim.words import duration, share
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,7 +110,7 @@ def _scores(found: Sequence[Score]) -> list[Column]:
             [f"{score.months_within} of {score.num_months}" for score in found],
         ),
         *(
-            Column(MEASURES[name], [f"{getattr(score, name) * 100:.0f} %" for score in found])
+            Column(MEASURES[name], [share(getattr(score, name)) for score in found])
             for name in ("share_within_5min", "share_within_twice")
         ),
         Column(MEASURES["rank_correlation"], [_rank(score.rank_correlation) for score in found]),
@@ -169,9 +170,9 @@ def fit_lines(
     ]
     name, num_jobs, recorded, simulated = worst
     texts = [
-        f"Of these, by how far the replayed mean wait is from the recorded one: {'; '.join(parts)}. Over "
-        f"the {counted(int(known.keep.sum()))} compared, the mean of a month is off by "
-        f"{duration(errors['mean_wait_s'])} on average, the 95th percentile by "
+        "Months the log can reproduce, by how far the replayed mean wait is from the recorded one: "
+        f"{'; '.join(parts)}. Over the {counted(int(known.keep.sum()))} compared, the mean of a month is off "
+        f"by {duration(errors['mean_wait_s'])} on average, the 95th percentile by "
         f"{duration(errors['p95_wait_s'])} (each month counts by its number of jobs); the mean is off most "
         f"in {name} ({counted(num_jobs)}): recorded {duration(recorded)}, replayed {duration(simulated)}.",
         WHY_OFF,
@@ -191,9 +192,7 @@ def _off(by_month: pa.Table) -> Column:
 
 
 def _part(part: float | None) -> str:
-    if part is None:
-        return "–"
-    return f"{part:+.0%}" if part < 10 else f"{part + 1:,.0f} times"
+    return share(part, True) if part is None or part < 10 else f"{part + 1:,.0f} times"
 
 
 def _ranges(months: Sequence[Month], found: Sequence[Month]) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,22 +24,21 @@ RECORDED = (
     "holds the two side by side)"
 )
 ENDINGS = (".csv", ".parquet", ".json")
-# id of the metric, what it is called, and how its value is written
-SHOWN = (
-    ("num_unstarted", "jobs that never start", "count"),
-    ("mean_wait_s", "wait, mean", "time"),
-    ("median_wait_s", "wait, median", "time"),
-    ("p95_wait_s", "wait, 95th percentile", "time"),
-    ("p99_wait_s", "wait, 99th percentile", "time"),
-    ("mean_bounded_slowdown", "bounded slowdown, mean", "number"),
-    ("median_bounded_slowdown", "bounded slowdown, median", "number"),
-    ("utilisation", "machine in use", "share"),
-    ("idle_while_waiting", "machine idle while jobs wait", "share"),
-    ("fragmentation", "machine free in pieces too small", "share"),
-    ("gini_wait", "inequality of users' mean waits (Gini)", "number"),
-    ("worst_user_wait_s", "mean wait of the worst-off user", "time"),
-    ("pe_hours_lost", "{unit}-hours lost to restarts", "number"),
-)
+SHOWN = {
+    "num_unstarted": "jobs that never start",
+    "mean_wait_s": "wait, mean",
+    "median_wait_s": "wait, median",
+    "p95_wait_s": "wait, 95th percentile",
+    "p99_wait_s": "wait, 99th percentile",
+    "mean_bounded_slowdown": "bounded slowdown, mean",
+    "median_bounded_slowdown": "bounded slowdown, median",
+    "utilisation": "machine in use",
+    "idle_while_waiting": "machine idle while jobs wait",
+    "fragmentation": "machine free in pieces too small",
+    "gini_wait": "inequality of users' mean waits (Gini)",
+    "worst_user_wait_s": "mean wait of the worst-off user",
+    "pe_hours_lost": "{unit}-hours lost to restarts",
+}
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ def schedule_lines(
     yield "", ""
     if why.num_rows:
         titles = ["why jobs waited", "jobs", "share of jobs", "share of waiting"]
-        columns = [replace(c, name=t) for c, t in zip(as_columns(why), titles, strict=True)]
+        columns = [replace(c, name=t) for c, t in zip(as_times(why), titles, strict=True)]
         yield from table_lines(columns, 1, width)
     else:
         yield "no job waits", ""
@@ -124,26 +122,20 @@ def _jobs(number: int) -> str:
 
 
 def as_times(table: pa.Table) -> list[Column]:
-    """The columns with seconds as a person reads them."""
+    """The columns with seconds and shares as a person reads them."""
+    from hakaru.sim.words import duration, share
+
     columns = []
     for column, values in zip(as_columns(table), table.columns, strict=True):
         name = column.name
         if name.endswith("_s"):
             cells = [duration(value) for value in values.to_pylist()]
             columns.append(Column(name.removesuffix("_s"), cells))
+        elif name.startswith("share"):
+            columns.append(Column(name, [share(value) for value in values.to_pylist()]))
         else:
             columns.append(column)
     return columns
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds, minutes, hours or days: the largest unit of which there are two."""
-    if seconds is None or not math.isfinite(seconds):
-        return "–"
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if abs(seconds) >= 2 * size:
-            return f"{seconds / size:,.1f} {unit}"
-    return f"{seconds:,.0f} s"
 
 
 def format_of(output: Path) -> str:
@@ -172,21 +164,17 @@ def write_schedule(told: Told, output: Path, log_start: int | None) -> None:
 def _metrics(
     measured: Mapping[str, float], unit: str, recorded: Mapping[str, float]
 ) -> list[Column]:
-    ways: dict[str, Callable[[float], str]] = {
-        "time": duration,
-        "number": lambda value: f"{value:,.2f}" if math.isfinite(value) else "–",
-        "share": lambda value: f"{value:.1%}" if math.isfinite(value) else "–",
-        "count": lambda value: f"{value:,.0f}",
-    }
+    from hakaru.sim.words import value_text
+
     name = "GPU" if unit == "gpu" else "processor"
-    shown = [each for each in SHOWN if each[2] != "count" or measured[each[0]]]
+    shown = [id for id in SHOWN if not id.startswith("num_") or measured[id]]
     columns = [
-        Column("metric", [_of_whole(id, title.format(unit=name)) for id, title, _ in shown], False),
-        Column("simulated", [ways[way](measured[id]) for id, _, way in shown]),
+        Column("metric", [_of_whole(id, SHOWN[id].format(unit=name)) for id in shown], False),
+        Column("simulated", [value_text(id, measured[id]) for id in shown]),
     ]
     if not recorded:
         return columns
-    cells = [ways[way](recorded[id]) if id in recorded else "" for id, _, way in shown]
+    cells = [value_text(id, recorded[id]) if id in recorded else "" for id in shown]
     return [*columns, Column("recorded", cells)]
 
 

@@ -327,7 +327,7 @@ def _progress(
     """A bar of trials with the best so far, on a terminal only."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from hakaru.sim.advise.words import value_text
+    from hakaru.sim.words import value_text
 
     if not sys.stderr.isatty():
         yield None

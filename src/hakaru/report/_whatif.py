@@ -10,7 +10,8 @@ from hakaru.report._page import _environment, _file
 from hakaru.safety.policy import policy_of
 from hakaru.sim.notation import counted
 from hakaru.sim.whatif.table import heading, interval_text, rows
-from hakaru.sim.whatif.words import duration, whose
+from hakaru.sim.whatif.words import whose
+from hakaru.sim.words import duration
 
 if TYPE_CHECKING:
     from hakaru.figures import Figure

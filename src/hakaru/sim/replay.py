@@ -15,6 +15,7 @@ import numpy as np
 
 from hakaru.sim.metrics import groups_of, month_bounds
 from hakaru.sim.notation import counted
+from hakaru.sim.words import share
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ class Month:
         if self.far_overload > MOST_OVERLOAD:
             return (
                 f"the recorded jobs need more than {FAR:g} times the machine "
-                f"{self.far_overload:.0%} of the time: they cannot have had all that is recorded"
+                f"{share(self.far_overload)} of the time: they cannot have had all that is recorded"
             )
         if self.backlog:
             verb = "waits" if self.backlog == 1 else "wait"
@@ -79,7 +80,7 @@ class Month:
             )
         if self.overload > MOST_OVERLOAD:
             return (
-                f"the recorded jobs need a little more than the machine {self.overload:.0%} of the "
+                f"the recorded jobs need a little more than the machine {share(self.overload)} of the "
                 "time: it may have been larger then"
             )
         return "the recorded jobs fit the machine"

@@ -20,7 +20,8 @@ from hakaru.sim.whatif.curves import busy_of
 from hakaru.sim.whatif.outcome import Change, GroupChange, Outcome, Variant
 from hakaru.sim.whatif.scenario import AccurateRequests, Failure
 from hakaru.sim.whatif.variants import prepare
-from hakaru.sim.whatif.words import duration, headlines, sentences
+from hakaru.sim.whatif.words import headlines, sentences
+from hakaru.sim.words import duration
 from tests.sim._jobs import play, workload
 
 DAY, HOUR = 86400, 3600
@@ -113,7 +114,7 @@ def test_each_column_of_the_table_is_its_own() -> None:
     }  # fmt: skip
     assert [base[name] for name in ("mean wait", "p95 wait", "mean slowdown")] == [
         "90 s",
-        "5 min",
+        "5.0 min",
         "2.50",
     ]
     assert (base["use in these weeks"], base["inequality"]) == ("75.0 %", "0.125")
@@ -135,9 +136,9 @@ def told(*changes: Change, **more: Any) -> list[str]:
 def test_the_largest_changes_are_named_first() -> None:
     gains = [Change(100, 100 - by, -by - 5, -by + 5) for by in (20, 60, 40)]
     assert [line for line in told(*gains) if "by queue" in line] == [
-        "v, by queue: shorter mean waits for jobs of queue q1 (−60 s, −60 %, interval −65 s to −55 s), jobs "
-        "of queue q2 (−40 s, −40 %, interval −45 s to −35 s) and jobs of queue q0 (−20 s, −20 %, interval "
-        "−25 s to −15 s)."
+        "v, by queue: shorter mean waits for jobs of queue q1 (−60 s, −60.0 %, interval −65 s to −55 s), "
+        "jobs of queue q2 (−40 s, −40.0 %, interval −45 s to −35 s) and jobs of queue q0 (−20 s, −20.0 %, "
+        "interval −25 s to −15 s)."
     ]
 
 

@@ -74,13 +74,13 @@ def test_groups_worked_by_hand(outcome: Outcome) -> None:
 
 def test_sentences_claim_only_what_is_sure(outcome: Outcome) -> None:
     assert outcome.sentences[0] == (
-        "twice: against “baseline”, the mean wait falls from 50 s to 0 s (−50 s, −100 %, 95 % interval "
+        "twice: against “baseline”, the mean wait falls from 50 s to 0 s (−50 s, −100.0 %, 95 % interval "
         "−50 s to −50 s from 12 weeks); the 95th percentile of waits falls from 100 s to 0 s (−100 s, "
-        "−100 %, 95 % interval −100 s to −100 s from 12 weeks)."
+        "−100.0 %, 95 % interval −100 s to −100 s from 12 weeks)."
     )
     by_queue = next(each for each in outcome.sentences if "by queue" in each)
     assert by_queue == (
-        "twice, by queue: shorter mean waits for jobs of queue bob (−100 s, −100 %, interval −100 s to "
+        "twice, by queue: shorter mean waits for jobs of queue bob (−100 s, −100.0 %, interval −100 s to "
         "−100 s from 12 weeks)."
     )
     claims = [each for each in outcome.sentences if "nothing can be said" not in each]
@@ -106,7 +106,9 @@ def test_the_known_error_is_told() -> None:
         site=Site(unit="cpu"),
         num_processes=1,
     )
-    assert "a mean wait of 20 s and the baseline gives 50 s; 100 % of the waits" in told.known_error
+    assert (
+        "a mean wait of 20 s and the baseline gives 50 s; 100.0 % of the waits" in told.known_error
+    )
     # all recorded waits are the same, so that no rank can be told
     assert (
         "are within 5 min of the recorded ones. Month by month the mean is off by 30 s"

@@ -14,7 +14,7 @@ from hakaru.sim.whatif import table
 from hakaru.sim.whatif.compare import groupings_of
 from hakaru.sim.whatif.curves import waits_of
 from hakaru.sim.whatif.outcome import Change, GroupChange, Outcome, Variant
-from hakaru.sim.whatif.words import duration
+from hakaru.sim.words import duration
 from hakaru.web.pages.what_if import _change as in_the_web
 from hakaru.web.what_if.models import Change as WebChange
 from tests.sim._jobs import workload
@@ -31,8 +31,8 @@ SURE = Change(1800, 2400, 300, 900, 12, error=700)
     [
         (FEW, "+101 s (too few weeks) ?", "too few weeks"),
         (ASKED_FOR_NONE, "+101 s ?", "–"),
-        (UNSURE, "+101 s (−60 s to +5 min) ?", "−60 s to +5 min"),
-        (SURE, "+10 min (+5 min to +15 min) ≈", "+5 min to +15 min"),
+        (UNSURE, "+101 s (−60 s to +5.0 min) ?", "−60 s to +5.0 min"),
+        (SURE, "+10.0 min (+5.0 min to +15.0 min) ≈", "+5.0 min to +15.0 min"),
     ],
 )
 def test_a_change_reads_the_same_everywhere(change: Change, in_table: str, interval: str) -> None:

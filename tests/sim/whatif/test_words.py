@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
-from hakaru.sim.whatif.words import duration, headlines, sentences, whose
+from hakaru.sim.whatif.words import headlines, sentences, whose
+from hakaru.sim.words import duration
 
 
 @pytest.mark.parametrize(
@@ -16,11 +17,11 @@ from hakaru.sim.whatif.words import duration, headlines, sentences, whose
         (-0.04, "0 s"),
         (0.26, "+0.3 s"),
         (-119, "−119 s"),
-        (120, "+2 min"),
-        (7199, "+120 min"),
-        (7200, "+2 h"),
+        (120, "+2.0 min"),
+        (7199, "+120.0 min"),
+        (7200, "+2.0 h"),
         (-100_000, "−27.8 h"),
-        (172_800, "+2 d"),
+        (172_800, "+2.0 days"),
     ],
 )
 def test_durations_are_in_the_unit_that_a_person_would_use(seconds: float, said: str) -> None:
@@ -36,7 +37,7 @@ def told(change: Change) -> list[str]:
 
 def test_who_gains_and_who_loses() -> None:
     assert told(Change(100, 60, -50, -30)) == [
-        "v, by queue: shorter mean waits for jobs of queue short (−40 s, −40 %, interval −50 s to −30 s)."
+        "v, by queue: shorter mean waits for jobs of queue short (−40 s, −40.0 %, interval −50 s to −30 s)."
     ]
     assert told(Change(10, 60, 30, 70)) == [
         "v, by queue: longer mean waits for jobs of queue short (+50 s, 6.0 times, interval +30 s to +70 s)."
@@ -81,7 +82,7 @@ def test_a_headline_tells_the_whole_and_who_gains_and_loses_most() -> None:
     changes = {"mean_wait_s": Change(100, 90, -15, -5)}
     variant = Variant("v", {}, changes=changes, groups=groups)
     assert headlines(Variant("b", {}), [variant], "gpu") == [
-        "v: the mean wait falls from 100 s to 90 s (−10 s, −10 %, 95 % interval −15 s to −5 s); jobs of "
+        "v: the mean wait falls from 100 s to 90 s (−10 s, −10.0 %, 95 % interval −15 s to −5 s); jobs of "
         "queue short gain most (−40 s in mean wait), jobs of queue long lose most (+50 s ≈ in mean wait)."
     ]
     (said,) = headlines(Variant("b", {}), [Variant("v", {"num_no_longer_run": 2})], "gpu")

@@ -217,13 +217,14 @@ def test_each_metric_is_in_its_row_with_its_change(client: httpx.Client) -> None
     before = {name: row["as it is"] for name, row in rows.items()}
     assert before == {
         "Jobs that no longer run, of all replayed": "3", "Jobs that never begin, of those compared": "4",
-        "Mean wait": "10 min", "Median wait": "60 s", "95 % wait under": "2 h", "99 % wait under": "24 h",
+        "Mean wait": "10.0 min", "Median wait": "60 s", "95 % wait under": "2.0 h",
+        "99 % wait under": "24.0 h",
         "Mean bounded slowdown": "12.5", "Machine in use, weeks compared": "62.5 %",
         "Lost to fragmentation, whole replay": "3.1 %", "Idle while jobs wait, whole replay": "4.2 %",
         "Inequality of users’ waits (Gini)": "0.512", "Mean wait of the worst-off user": "2.5 h",
         "GPU-hours lost to restarts": "17", "Jobs compared": "1,234",
     }  # fmt: skip
-    assert rows["Mean wait"]["more"] == "5 min −5 min −7.5 min to −2.5 min"
+    assert rows["Mean wait"]["more"] == "5.0 min −5.0 min −7.5 min to −2.5 min"
     assert (
         rows["Machine in use, weeks compared"]["more"]
         == "62.5 % +12.0 points +6.0 points to +18.0 points"
@@ -242,8 +243,8 @@ def test_only_what_is_sure_is_better_or_worse(client: httpx.Client) -> None:
 
 def test_who_waits_longer_is_told_before_and_after(client: httpx.Client) -> None:
     (row,) = table(get(client, "/what-if/0123456789abcdef"), 1)
-    assert (row["Jobs"], row["as it is"]) == ("77", "15 min")
-    assert row["more"].startswith("30 min +15 min")
+    assert (row["Jobs"], row["as it is"]) == ("77", "15.0 min")
+    assert row["more"].startswith("30.0 min +15.0 min")
 
 
 def test_the_chosen_run_and_day_are_those_that_are_drawn(client: httpx.Client) -> None:

@@ -121,9 +121,9 @@ def _too_few(num_counted: int, num_jobs: int) -> str:
         jobs = "1 job" if num_jobs == 1 else "no jobs"
         return f"a log of {jobs} cannot be searched and judged: give a longer one"
     return (
-        f"only {num_counted:,} of {num_jobs:,} jobs are of months the log can reproduce: too few to search and "
-        "to judge. Check the size of the machine with `hakaru simulate --replay`, or count every month with "
-        "--months all"
+        f"only {num_counted:,} of {num_jobs:,} jobs are of months the log can reproduce: too few to search "
+        "and to judge. Check the size of the machine with `hakaru simulate --replay`, or count every month "
+        "with --months all"
     )
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from hakaru.sim.advise.losses import LEAST_JOBS
-from hakaru.sim.advise.words import change_text, losses_text, name_of, value_text
+from hakaru.sim.advise.words import change_text, losses_text, name_of
 from hakaru.sim.whatif.intervals import LEAST_WEEKS, bounds_of
+from hakaru.sim.words import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,17 +1,15 @@
-"""Metrics, their values and those who lose, as a person reads them."""
+"""Metrics, their changes and those who lose, as a person reads them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hakaru.sim.whatif.words import duration
+from hakaru.sim.words import duration, share
 
 if TYPE_CHECKING:
     from hakaru.sim.advise.losses import Loss
 
-SHARES = ("utilisation", "fragmentation", "idle_while_waiting")
 MOST_NAMED = 5
 
 
@@ -19,24 +17,11 @@ def name_of(metric: str) -> str:
     return metric.removesuffix("_s").replace("_", " ")
 
 
-def value_text(metric: str, value: float | None) -> str:
-    if value is None or not math.isfinite(value):
-        return "–"
-    if metric.endswith("_s"):
-        return duration(value)
-    return f"{value:.1%}" if metric in SHARES else f"{value:,.2f}"
-
-
 def change_text(before: float, after: float) -> str:
-    """In percent of what it was; what rounds to zero has no sign."""
-    if math.isnan(before) or math.isnan(after):
-        return "–"
-    if before == after:
-        return "0 %"
-    if not before:
-        return "new"
-    text = f"{(after - before) / abs(before):+.1%}".replace("%", " %").replace("-", "−")
-    return "0.0 %" if text[1:] == "0.0 %" else text
+    """In percent of what it was."""
+    if before:
+        return share((after - before) / abs(before), True)
+    return "new" if after > 0 else share(after)
 
 
 def losses_text(losses: Sequence[Loss]) -> str:
@@ -52,5 +37,5 @@ def losses_text(losses: Sequence[Loss]) -> str:
 
 def _growth(loss: Loss) -> str:
     if loss.before_s < 1:
-        return f"{duration(loss.after_s - loss.before_s, True)}"
+        return duration(loss.after_s - loss.before_s, True)
     return change_text(loss.before_s, loss.after_s)

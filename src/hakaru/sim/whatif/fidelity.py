@@ -13,7 +13,7 @@ from hakaru.sim import replay
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.notation import counted
 from hakaru.sim.replay import TRUST, Known
-from hakaru.sim.whatif.words import duration
+from hakaru.sim.words import duration, share
 
 if TYPE_CHECKING:
     from hakaru.sim.replay import Month
@@ -90,7 +90,7 @@ def _error(baseline: Schedule, known: Known) -> str:
     return (
         f"The known error of the replay: for the {counted(found['num_jobs'])} compared the log records a "
         f"mean wait of {duration(found['recorded_mean_s'])} and the baseline gives "
-        f"{duration(found['simulated_mean_s'])}; {found['share_within_5min'] * 100:.0f} % of the waits are "
+        f"{duration(found['simulated_mean_s'])}; {share(found['share_within_5min'])} of the waits are "
         f"within 5 min of the recorded ones{ranked}. {_by_month(known)}"
     )
 

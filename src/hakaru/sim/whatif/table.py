@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hakaru.sim.whatif.intervals import TOO_FEW
 from hakaru.sim.whatif.outcome import Change, Outcome, Variant
-from hakaru.sim.whatif.words import duration
+from hakaru.sim.words import duration, share
 
 MARKS = (
     "?: the interval of a change includes zero, or there is none, so nothing is claimed",
@@ -75,7 +75,7 @@ def _gini(value: float, signed: bool) -> str:
 
 def _percent(value: float, signed: bool) -> str:
     """A change of a share is in points."""
-    return _number(value * 100, signed, 1) + ("" if signed else " %")
+    return _number(value * 100, signed, 1) if signed else share(value)
 
 
 def _number(value: float, signed: bool, digits: int) -> str:

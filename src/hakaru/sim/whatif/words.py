@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from hakaru.sim.notation import counted
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
+from hakaru.sim.words import duration as duration
+from hakaru.sim.words import share
 
 LEAST_CHANGE_S = 1.0
 LEAST_BOUND_S = 0.1
@@ -129,17 +131,6 @@ def _class(name: str, unit: str) -> str:
     return CLASSES.get(name, name).format(unit.upper())
 
 
-def duration(seconds: float, signed: bool = False) -> str:
-    """In the unit that a person would use."""
-    size = abs(seconds)
-    units = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
-    scale, name = next((scale, name) for least, scale, name in units if size >= least)
-    number = f"{size / scale:.3g}" if size >= 1 else f"{size:.1f}".removesuffix(".0")
-    is_zero = number == "0"
-    sign = "" if is_zero else "−" if seconds < 0 else "+" if signed else ""
-    return f"{sign}{number} {name}"
-
-
 def _is_told(change: Change) -> bool:
     """Only what is sure, is on one side, and does not read as zero."""
     if not change.is_sure or change.low is None or change.high is None:
@@ -179,8 +170,8 @@ def _use(variant: Variant) -> Iterator[str]:
         verb = "falls" if use.change < 0 else "rises"
         low, high = (f"{bound * 100:+.1f}".replace("-", "−") for bound in (use.low, use.high))
         yield (
-            f"{variant.name}: the machine's use in these weeks {verb} from {use.before * 100:.1f} % to "
-            f"{use.after * 100:.1f} % (interval of the change {low} to {high} points from "
+            f"{variant.name}: the machine's use in these weeks {verb} from {share(use.before)} to "
+            f"{share(use.after)} (interval of the change {low} to {high} points from "
             f"{use.num_weeks} weeks)."
         )
 
@@ -216,7 +207,7 @@ def _share(change: Change) -> str:
     if change.relative >= 2:
         times = change.relative + 1
         return f", {times:,.0f} times" if times >= 20 else f", {times:.1f} times"
-    return f", {change.relative * 100:+.0f} %".replace("-", "−")
+    return f", {share(change.relative, True)}"
 
 
 def _some(names: Sequence[str]) -> str:
