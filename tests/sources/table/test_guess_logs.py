@@ -122,6 +122,7 @@ def test_relative_dates_are_known_to_be(site: Site) -> None:
     assert site.lake.facts()["c"]["relative_dates"] is True
     dated = site.read(path, guess(path).replace('start = "1970', 'start = "2018'))
     assert not any("count from 1970" in text for text in dated.warnings)
+    assert [job["submitted_at"].year for job in site.jobs()] == [2018] * 3  # and none of 1970
 
 
 def test_a_start_is_refused_where_times_are_dates(site: Site) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from hakaru.errors import SourceError
 from hakaru.sources.table import guess
+from tests._cli import hakaru
 from tests.conftest import utc
 from tests.sources.table._site import MINIMAL, Site, picked
 
@@ -90,6 +91,8 @@ def test_a_guess_does_not_claim_a_zone(site: Site, times: str, doubt: str) -> No
     else:
         (warning,) = site.read(log, text).warnings
         assert "the time zone of c is not known" in warning and "in UTC" in warning
+        shown = hakaru("show", "arrivals-by-hour", "-w", site.lake.workspace).output
+        assert "hours and days of c are in UTC" in " ".join(shown.split())
 
 
 def test_a_column_of_numbers_in_parquet_needs_no_unit_to_be_dated(
