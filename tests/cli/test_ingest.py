@@ -143,7 +143,7 @@ def test_the_next_command_shows_something(
     tmp_path: Path, field: str, cell: str, analysis: str
 ) -> None:
     log = tmp_path / "jobs.txt"
-    log.write_text(f"7|FAILED|1514764800|1514764801|1514768401|{cell}\n")
+    log.write_text(f"7|COMPLETED|1514764800|1514764801|1514768401|{cell}\n")
     fields = f"JobID,State,Submit,Start,End,{field}"
     said = hakaru("ingest", log, "--cluster", "c", "--fields", fields, "-w", tmp_path / "w")
     command = said.stdout.partition("next: ")[2].strip()

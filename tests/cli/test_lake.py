@@ -89,13 +89,15 @@ def test_an_unknown_cluster_is_named_with_those_known(space: Path) -> None:
     assert "holds nothing of a cluster 'three'; its clusters: one, two" in told.output
 
 
-def test_a_wrong_zone_is_warned_of_and_mended(space: Path, tmp_path: Path) -> None:
+def test_a_wrong_zone_is_refused_and_mended_by_the_command(space: Path, tmp_path: Path) -> None:
     log = write(tmp_path / "log.csv", shift_s=3600)
     again = hakaru("ingest", log, "-w", space, "--cluster", "one")
-    assert "warning: 3 of the new jobs were there already with another submit time" in again.output
-    assert "hakaru lake forget --cluster one" in again.output
-    hakaru("lake", "forget", "--cluster", "one", "--yes", "-w", space)
-    assert "warning" not in hakaru("ingest", log, "-w", space, "--cluster", "one").output
+    assert again.exit_code == 1 and "one has the jobs of this log already" in again.output
+    command = again.output.splitlines()[-1]
+    assert command == f"  hakaru lake forget --cluster one --workspace {space}"
+    assert hakaru(*command.split()[1:], "--yes").exit_code == 0
+    anew = hakaru("ingest", log, "-w", space, "--cluster", "one").output
+    assert "new 3, updated 0" in anew and "warning" not in anew
 
 
 def test_standard_input_is_called_a_dash_with_a_mark_of_its_contents(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_an_advised_command_quotes_a_name_with_blanks(
     for format in (None, "table"):
         message = refused(lake, log, format)
         assert message.startswith(f"{log}: ") and command in message.splitlines()
-    assert "then: hakaru ingest 'my jobs.csv' --format table" in guess_mapping(log)
+    assert f"then: hakaru ingest '{log}' --format table" in guess_mapping(log)
 
 
 def test_an_unknown_log_of_words_becomes_a_table_by_the_advice(lake: Lake, tmp_path: Path) -> None:
