@@ -22,6 +22,8 @@ def test_pages_and_api_say_what_is_missing(tmp_path: Path, num_bad: int, share: 
             text = client.get(page, headers={"Accept": "text/html"}).text
             assert ("Rows are missing." in text) == (share is not None), page
             assert share is None or f"{share} % of the rows of this log could not be read" in text
+        figure = client.get("/workload/states", headers={"Accept": "text/html"}).text
+        assert ("<code>hakaru lake status</code>" in figure) == (share is not None)
         (cluster,) = client.get("/api/v1/clusters").json()["clusters"]
         assert cluster["missing"] == (0.56 if share else None)
         for path in ("overview", "findings"):

@@ -82,7 +82,7 @@ def test_jobs_whose_times_are_known_are_counted_at_the_end(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/people", "/workload", "/data"])
 def test_relative_dates_are_marked_on_every_page(tmp_path: Path, path: str) -> None:
-    told = "Dates are relative. This log does not say when it began"
+    told = "Dates are relative. Those of this log count from an unknown day"
     with asked(swf(tmp_path, "", STARTED)) as client:
         assert told in plain(get(client, path))
     (tmp_path / "dated").mkdir()

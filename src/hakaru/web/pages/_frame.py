@@ -201,7 +201,7 @@ def _banners(frame: Frame) -> list[tuple[str, str]]:
                 "another row of their job; its numbers lack them.",
             ))  # fmt: skip
         if each.relative_dates:
-            text = f"{log.capitalize()} does not say when it began: its dates count from an unknown day."
+            text = f"Those of {log} count from an unknown day, as it does not say when it began."
             found.append(("Dates are relative.", text))
     return found
 

@@ -117,9 +117,15 @@
     if (!list) return;
     list.replaceChildren(...notesOf(drawing).map((note) => {
       const item = document.createElement("li");
-      item.textContent = note;
+      item.append(...note.split("`").map((text, i) => i % 2 ? code(text) : text));
       return item;
     }));
+  }
+
+  function code(text) {
+    const element = document.createElement("code");
+    element.textContent = text;
+    return element;
   }
 
   const notesOf = ({ notes, withheld }) => [...notes, ...(withheld ? [withheld.why] : [])];
