@@ -209,7 +209,7 @@ def test_a_what_if_page_has_each_thing_in_its_place() -> None:
     assert groups[0] == [
         "Whose", "Jobs", "Mean wait before", "after", "interval", "p95 before", "after", "interval",
     ]  # fmt: skip
-    assert groups[1][1:] == ["77", "5 h", "3 h", "−4 h to −60 min", "9 h", "8 h", "–"]
+    assert groups[1][1:] == ["77", "5.0 h", "3.0 h", "−4.0 h to −60.0 min", "9.0 h", "8.0 h", "–"]
     made = section(text, "made")
     for note in (
         "a note on weeks",

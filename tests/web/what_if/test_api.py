@@ -165,7 +165,7 @@ def test_a_name_that_no_job_has_fails_and_says_so(ask: httpx.Client) -> None:
 def test_a_machine_of_unknown_size_says_how_to_tell_it(ask: httpx.Client) -> None:
     id = ask.post(API, json={"cluster": "c", "scenario": "[[variant]]\nnodes = 1\n"}).json()["id"]
     found = ended(ask, id)
-    assert found["state"] == "failed" and "[machine] nodes" in found["problem"]
+    assert found["state"] == "failed" and "under [machine]: nodes" in found["problem"]
 
 
 def test_one_is_played_few_wait_and_any_can_be_cancelled(lake: Lake) -> None:
