@@ -27,7 +27,9 @@ def test_a_user_hears_only_what_hides_nobody(closed_site: Running) -> None:
     mine, all_of_it = told(closed_site, "u1"), told(closed_site, "operator")
     assert {"waits"} <= set(mine) <= set(all_of_it)
     assert mine["waits"]["values"] == {"p90": 60.0}
-    assert not {"single-pe", "over-request"} & set(mine)  # February's cell of two queues is left out
+    assert not {"single-pe", "over-request"} & set(
+        mine
+    )  # February's cell of two queues is left out
     assert not [id for id in mine if id.startswith("beside-") or id == "few-users"]
     assert told(closed_site, "u1", user="u1")["single-pe"]["values"]["share"] == 4 / 7
 
