@@ -375,6 +375,19 @@ def test_a_parquet_file_is_refused_by_the_size_of_its_texts(lake: Lake, tmp_path
     assert ingest(lake, [path], "c").num_read == 3000
 
 
+def test_texts_that_are_null_take_no_room(lake: Lake, tmp_path: Path) -> None:
+    path, num_rows = tmp_path / "nulls.parquet", 3000
+    columns = {
+        "job_id": pa.array([str(i) for i in range(num_rows)]),
+        "submitted_at": pa.array([1_522_540_800_000_000] * num_rows, pa.timestamp("us", "UTC")),
+        "name": pa.nulls(num_rows, pa.string()),
+        "nodes": pa.array([[None, "n1"]] * num_rows, pa.list_(pa.string())),
+    }
+    pq.write_table(pa.table(columns), path)
+    _settings(lake, 'ingest.max_unpacked = "1MB"')
+    assert ingest(lake, [path], "c").upsert == Upsert(num_new=num_rows)
+
+
 def test_texts_of_rejected_rows_are_not_staged(lake: Lake, tmp_path: Path) -> None:
     """A text of 100 MB in all, of which no row may keep any."""
     path = _repeated(tmp_path / "long.parquet", 1000, job_id="1", name="x" * 100_000)

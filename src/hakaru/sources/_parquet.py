@@ -58,7 +58,7 @@ def _is_text(kinds: Mapping[str, str], name: str) -> bool:
 
 
 def _num_bytes(name: str, kind: str) -> str:
-    one = f"least(strlen({{}}), {LONGEST_NAME})"
+    one = f"least(coalesce(strlen({{}}), 0), {LONGEST_NAME})"  # least() leaves nulls out
     if kind == "VARCHAR":
         return one.format(f'"{name}"')
     return f'list_sum(list_transform("{name}", lambda each: {one.format("each")}))'
