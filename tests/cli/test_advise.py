@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from click.testing import CliRunner, Result
@@ -150,6 +153,30 @@ def test_gpus_of_a_workspace_are_limited_as_such(lake: Lake) -> None:
     assert result.exit_code == 0, result.output
     assert "median wait of single-pe jobs goes from" in " ".join(result.output.split())
     assert "sacctmgr -i modify qos where name=batch set Max" in result.output
+
+
+def test_an_aim_for_some_jobs_is_within_the_filter(tmp_path: Path) -> None:
+    """Of ann's and bob's jobs those on two GPUs: bob's one. Without brackets it would be ann's too."""
+    from hakaru.analyses import Selection, open_session
+    from hakaru.cli.advise import _chooser
+    from hakaru.sim.workload import Workload
+
+    users = (("ann", 1), ("bob", 2), ("cat", 2), ("bob", 1))
+    rows = [job(i, user=user, num_gpus=size) for i, (user, size) in enumerate(users)]
+    lake = put_jobs(Lake.create(tmp_path), rows)
+    whole = Selection(clusters=("c",))
+    with open_session(lake) as session:
+        chooses = _chooser(
+            session, replace(whole, where="user = 'ann' OR user = 'bob'"), "num_gpus = 2"
+        )
+        columns = "job_id, submitted_at"
+        jobs = session.ask(f"SELECT {columns} FROM jobs ORDER BY job_id", whole)
+        assert list(chooses(cast(Workload, SimpleNamespace(table=jobs)))) == [
+            False,
+            True,
+            False,
+            False,
+        ]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,12 @@ def test_the_limit_is_one_percent(tmp_path: Path, num_bad: int, code: int) -> No
     assert first.startswith("c: read 100" if code == 0 else "2.0% of the rows are missing")
 
 
+def test_a_limit_of_nothing_is_a_limit(tmp_path: Path) -> None:
+    path = log(tmp_path / "a.csv", 999, 1)
+    assert ingest(tmp_path, path)[0] == 0
+    assert ingest(tmp_path, path, "--max-missing", "0")[0] == 3
+
+
 def test_the_limit_is_set_by_an_option_or_in_hakaru_toml(tmp_path: Path) -> None:
     path = log(tmp_path / "a.csv", 90, 10)
     assert ingest(tmp_path, path, "--max-missing", "10%")[0] == 0

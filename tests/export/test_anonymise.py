@@ -86,6 +86,15 @@ def test_the_same_salt_links_exports_and_no_salt_does_not(tmp_path: Path) -> Non
     assert told["anonymised"]["salt"].startswith("random and not kept")
 
 
+def test_a_period_is_not_told_beside_times_that_moved(tmp_path: Path) -> None:
+    """The first day asked for, beside the first that is written, would give the shift."""
+    lake = small_lake(tmp_path / "lake")
+    for number, options in enumerate((("--since", "2018-04-01"), ("--until", "2018-04-30"))):
+        path = tmp_path / f"{number}.parquet"
+        manifest = export(lake, path, "parquet", "--anonymise", "--salt", SALT, *options)
+        assert manifest["filters"] == "not told, as they may name someone"
+
+
 def test_ids_of_a_log_keep_their_two_parts(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
     lake = lake_of([job("a/7"), job("b/7"), job("a/8")])
     export(lake, tmp_path / "x.parquet", "parquet", "--anonymise", "--salt", SALT)

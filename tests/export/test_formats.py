@@ -246,6 +246,16 @@ def test_slices_give_the_same_lines(
     read_back(manifest, tmp_path / "sliced", tmp_path / "again")
 
 
+def test_swf_tells_the_largest_size_of_a_machine_that_shrank(
+    lake_of: Callable[..., Lake], tmp_path: Path
+) -> None:
+    sizes = [{"count": 2}, {"since": "2018-02-01", "count": 5}, {"since": "2018-03-01", "count": 3}]
+    lake = lake_of([job(1, num_gpus=4)], json.dumps({"nodes": sizes, "gpus_per_node": 4}))
+    export(lake, tmp_path / "out", "swf")
+    header = lines_of(tmp_path / "out" / "c.swf.gz")
+    assert "; MaxNodes: 5" in header and "; MaxProcs: 20" in header
+
+
 @pytest.mark.parametrize("unit", ["gpu", "cpu"])
 def test_swf_keeps_the_size_of_a_machine_whose_nodes_differ(
     lake_of: Callable[..., Lake], tmp_path: Path, unit: str
