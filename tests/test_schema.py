@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 
 from hakaru.schema import ENDED, FAILED, JOBS, LOST, OPEN, SAMPLES, STATES, TABLES, qualified
@@ -16,6 +17,16 @@ def test_a_state_is_open_or_ended_and_three_are_failures() -> None:
     assert {*OPEN, *ENDED} == {*STATES} and len(STATES) == 10
     assert set(FAILED) == {"failed", "out_of_memory", "node_failed"}
     assert {*LOST, "completed"} == {*ENDED} and "completed" not in LOST
+
+
+def test_a_job_is_final_unless_it_waits_or_runs() -> None:
+    """One whose state is not known is final too: it will not be told of again."""
+    states = ", ".join("(NULL)" if s is None else f"('{s}')" for s in (None, *STATES))
+    found = duckdb.sql(
+        f"SELECT state, {JOBS.final} FROM (VALUES {states}) AS jobs(state)"
+    ).fetchall()
+    assert {state for state, is_final in found if not is_final} == {"pending", "running"}
+    assert all(is_final is not None for _, is_final in found)
 
 
 def test_an_expression_takes_its_columns_and_not_its_words_from_a_table() -> None:

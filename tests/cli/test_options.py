@@ -184,6 +184,14 @@ def test_the_manifest_has_the_filters_and_a_file_is_replaced_only_if_asked(
     assert "wrote 5 of 5 jobs" in hakaru(*out, "--overwrite").output
 
 
+def test_a_period_may_be_one_day_but_not_end_before_it_begins(lake: Lake) -> None:
+    put_jobs(lake, [job(n, submitted_at=utc(f"2018-01-0{n}T12:00:00")) for n in range(1, 6)])
+    shown = ("show", "states", "-w", lake.workspace, "--since", "2018-01-02", "--until")
+    assert "c: 1 of 1 jobs" in hakaru(*shown, "2018-01-02").output
+    refused = hakaru(*shown, "2018-01-01")
+    assert refused.exit_code == 1 and "the period ends before it begins" in refused.output
+
+
 def test_an_export_says_what_was_left_out_and_changed(capsys: pytest.CaptureFixture[str]) -> None:
     manifest = {
         "clusters": ["c"], "synthetic": True, "num_jobs_written": 1200, "num_jobs_selected": 1234,
