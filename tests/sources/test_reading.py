@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import gzip
+import signal
 import subprocess
 import sys
 import threading
@@ -57,8 +58,12 @@ def test_records_a_byte_by_a_files_beginning(tmp_path: Path) -> None:
 def test_ctrl_c_stops_the_readers_and_leaves_nothing(lake: Lake, tmp_path: Path) -> None:
     logs = [large(tmp_path / f"{i}.csv", 400_000) for i in range(3)]
     before = set(threading.enumerate())
-    with pytest.raises(KeyboardInterrupt):
-        ingest(lake, logs, "c", progress=lambda *step: _thread.interrupt_main())
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            ingest(lake, logs, "c", progress=lambda *step: _thread.interrupt_main())
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert table(lake) == [] and lake.ingests() == []
     assert not list((lake.root / "_staging").iterdir())
     assert set(threading.enumerate()) <= before
