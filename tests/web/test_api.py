@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from pathlib import Path
 
 import httpx
 import pyarrow.parquet as pq
@@ -13,6 +14,7 @@ import pytest
 from hakaru.analyses import load_all, open_session
 from hakaru.lake import Lake
 from hakaru.web.app import create_app
+from tests.conftest import job, put_jobs
 from tests.web._site import Running, running
 
 API = "/api/v1"
@@ -328,3 +330,11 @@ def test_openapi_describes_every_route(ask: httpx.Client) -> None:
     assert len(paths) == 17
     written = {path: set(item) - {"get"} for path, item in paths.items() if set(item) != {"get"}}
     assert written == {f"{API}/what-if": {"post"}, f"{API}/what-if/{{run}}": {"delete"}}
+
+
+def test_names_in_a_download_are_no_formulas(tmp_path: Path) -> None:
+    lake = put_jobs(Lake.create(tmp_path), [job(1, queue="=1+2"), job(2, queue="plain")])
+    with running(create_app(lake)) as server, server.client() as client:
+        text = client.get("/api/v1/analyses/queues", params={"format": "csv"}).text
+    names = {row["queue"] for row in csv.DictReader(io.StringIO(text))}
+    assert names == {"'=1+2", "plain"}

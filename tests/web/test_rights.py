@@ -223,7 +223,7 @@ def test_only_the_proxy_says_who_and_over_what_it_was_asked(tmp_path: Path) -> N
         found = access.viewer(asked | {"client": (client, 1)})
         assert found is not None and (found.role, found.name, found.user) == (role, "boss", None)
         assert access.is_https(asked | {"client": (client, 1)})
-    for client in ("10.0.0.8", "", "::1"):
+    for client in ("10.0.0.8", "10.0.0.90", "110.0.0.9", "", "::1"):
         assert access.viewer(asked | {"client": (client, 1)}) is None
         assert not access.is_https(asked | {"client": (client, 1)})
     found = access.viewer(scope(x_user="ann"))
