@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hakaru.errors import SourceError
-from hakaru.sources._base import detect
+from hakaru.sources._base import detect, stem
 from tests.sources._log import line, write
 
 SACCT = "JobID|User|State|Submit\n7|ann|COMPLETED|1514764800\n"
@@ -36,3 +36,13 @@ def test_the_ending_settles_what_no_format_recognises(tmp_path: Path, name: str)
     (tmp_path / "log.txt").write_bytes(text)
     with pytest.raises(SourceError, match="the format is not known"):
         detect(tmp_path / "log.txt")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["2018Q1", "2018Q1.csv", "2018Q1.csv.gz", "2018Q1.swf.xz", "2018Q1.txt.zst", "2018Q1.parquet"],
+)
+def test_a_log_has_one_name_packed_or_not(name: str) -> None:
+    """Ids of AAIC's jobs and users begin with it: of two names each would count twice."""
+    assert stem(Path("in") / name) == "2018Q1"
+    assert stem(Path("a.b.csv.bz2")) == "a.b"
