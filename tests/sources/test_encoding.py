@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import io
+import lzma
 import shlex
 import subprocess
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hakaru.errors import SourceError
@@ -38,11 +44,27 @@ def test_a_letter_cut_off_at_the_end_is_utf8_still() -> None:
     assert likely_encoding("aé".encode()[:-1]) is None
 
 
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_the_commands_lead_to_a_mapping(tmp_path: Path, is_packed: bool) -> None:
+def zipped(content: bytes) -> bytes:
+    with io.BytesIO() as made:
+        with zipfile.ZipFile(made, "w") as archive:
+            archive.writestr("jobs.csv", content)
+        return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        bytes,
+        gzip.compress,
+        bz2.compress,
+        lzma.compress,
+        lambda content: pa.compress(content, "zstd", asbytes=True),
+        zipped,
+    ],
+)
+def test_the_commands_lead_to_a_mapping(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "jobs of mine.csv"
-    content = (HEADER + ROW.format("Müller")).encode("latin-1")
-    path.write_bytes(gzip.compress(content) if is_packed else content)
+    path.write_bytes(pack((HEADER + ROW.format("Müller")).encode("latin-1")))
     with pytest.raises(SourceError) as unknown:
         detect(path)
     with pytest.raises(SourceError) as unguessed:

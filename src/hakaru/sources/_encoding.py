@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from hakaru.sources._packing import HEAD_BYTES, encoding_of, is_gzip, open_bytes
+from hakaru.sources._packing import HEAD_BYTES, encoding_of, open_bytes, packing_of
 
 # Names that both Python and iconv know, with the letters that tell the language. Read as one another, texts
 # give kanji and Hangul too, but hardly any kana, and no Hangul without single jamo.
@@ -28,7 +28,8 @@ def utf8_advice(path: Path) -> str | None:
         return None
     name = shlex.quote(str(path))
     convert = f"iconv -f {likely} -t UTF-8"
-    command = f"gzip -dc {name} | {convert}" if is_gzip(path) else f"{convert} {name}"
+    packing = packing_of(path)
+    command = f"{packing.unpack} {name} | {convert}" if packing else f"{convert} < {name}"
     return (
         f"It is not UTF-8 text; its letters look like {likely}. Turn it into UTF-8, and have a mapping "
         f"proposed:\n  {command} > jobs-utf8.csv\n  hakaru ingest jobs-utf8.csv --format table --guess"

@@ -193,10 +193,15 @@ def named(inputs: Sequence[Input]) -> Iterator[None]:
     else:
         return
     for each in inputs:
-        path, shown = str(each.path), each.shown
-        rows = [
-            row.replace(shlex.quote(path), shlex.quote(shown)) if row.startswith("  ") else row
-            for row in text.split("\n")
-        ]
-        text = "\n".join(rows).replace(path, shown)
+        rows = [_command(row, each) if row.startswith("  ") else row for row in text.split("\n")]
+        text = "\n".join(rows).replace(str(each.path), each.shown)
     raise SourceError(text) from None
+
+
+def _command(row: str, log: Input) -> str:
+    """A command with the user's name for the log; one that reads the text of a copy unpacks the log first."""
+    path, shown = shlex.quote(str(log.path)), shlex.quote(log.shown)
+    packing = packing_of(Path(log.place)) if os.path.isfile(log.place) else None
+    if packing and not packing_of(log.path):
+        row = row.replace(f"< {path}", f"< <({packing.unpack} {shown})")
+    return row.replace(path, shown)

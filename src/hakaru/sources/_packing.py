@@ -45,6 +45,7 @@ class Packing:
     id: str
     magic: bytes
     endings: tuple[str, ...]
+    unpack: str  # the command before a file's name that prints its content
     open: Callable[[Path], IO[bytes]]
 
 
@@ -92,11 +93,11 @@ def _is_file(member: str) -> bool:
 
 
 PACKINGS = (
-    Packing("gzip", b"\x1f\x8b", (".gz",), _open_gzip),
-    Packing("bzip2", b"BZh", (".bz2",), _open_bz2),
-    Packing("xz", b"\xfd7zXZ\0", (".xz",), _open_lzma),
-    Packing("zstd", b"\x28\xb5\x2f\xfd", (".zst", ".zstd"), _open_zst),
-    Packing("zip", b"PK\x03\x04", (".zip",), _open_zip),
+    Packing("gzip", b"\x1f\x8b", (".gz",), "gzip -dc <", _open_gzip),
+    Packing("bzip2", b"BZh", (".bz2",), "bzip2 -dc <", _open_bz2),
+    Packing("xz", b"\xfd7zXZ\0", (".xz",), "xz -dc <", _open_lzma),
+    Packing("zstd", b"\x28\xb5\x2f\xfd", (".zst", ".zstd"), "zstd -dc <", _open_zst),
+    Packing("zip", b"PK\x03\x04", (".zip",), "unzip -p", _open_zip),
 )
 ENDINGS = tuple(ending for packing in PACKINGS for ending in packing.endings)
 
