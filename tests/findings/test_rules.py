@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hakaru.analyses._caveats import Caveats
+from hakaru.analyses._machine import Over
 from hakaru.findings import FINDINGS, Finding, find
 from tests.figures._result import result
 
@@ -391,6 +392,17 @@ def test_an_unknown_zone_is_told_with_hours_and_days_only() -> None:
     found = by_clock_and_not(Caveats(unzoned=("c",)))
     end = "(In UTC: the site's time zone is not known.)"
     assert [each.text.endswith(end) for each in found] == [True, True, False]
+
+
+def test_a_machine_that_jobs_exceed_at_times_is_told_with_its_use() -> None:
+    """Three quarters of the hours are held, though in an eighth of the time 12 GPUs of 10 are busy."""
+    made = result("utilisation", {"quarter": ["all"], "utilisation": [0.75]})
+    over = {"c": Over(share=0.125, most=12, size=10)}
+    (found,) = find({("utilisation", "jobs"): replace(made, over=over)})
+    assert found.text == (
+        "Jobs hold 75.0 % of the machine's GPU-hours. "
+        "(In 12.5 % of this time more GPUs are busy than there are.)"
+    )
 
 
 def test_findings_come_in_the_order_of_the_paper() -> None:

@@ -83,6 +83,8 @@ def _found(rule: Numbers, results: Mapping[Key, Result], words: Language) -> Fin
     text = written(told, words, words.jobs(counts.min_run_s, counts.states))
     if by_clock and result.caveats.unzoned:
         text = words.say("finding", "in_utc", text=text)
+    for over in result.over.values():
+        text = words.say("finding", "over", text=text, share=words.share(over.share))
     return Finding(rule.id, text, rule.analysis, told.values)
 
 
