@@ -68,6 +68,14 @@ def workspace(lake: Lake) -> Path:
     return lake.workspace
 
 
+@pytest.mark.parametrize("verb", ["simulate", "advise"])
+def test_a_filter_that_looks_for_what_no_job_has_is_warned_of(workspace: Path, verb: str) -> None:
+    result = hakaru(verb, "-w", workspace, "--where", "queue <> 'Long'")
+    assert "warning: no job has queue = 'Long'; it is one of: long, normal\n" in result.stderr
+    right = hakaru(verb, "-w", workspace, "--where", "queue <> 'long'")
+    assert "no job has" not in right.stderr
+
+
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
 def test_the_published_schedules_byte_for_byte(shared: Path, tmp_path: Path, policy: str):
     log = shared / "data" / "schedules" / "kth-100.swf.gz"

@@ -18,7 +18,7 @@ import click
 from hakaru.cli._options import Data, open_lake
 from hakaru.cli._output import without_nan, writing
 from hakaru.cli._progress import bar_console
-from hakaru.cli._selection import check_clusters, make_selection
+from hakaru.cli._selection import check_selection, make_selection
 from hakaru.cli._simulator import (
     MachineOptions,
     load_kernel,
@@ -180,7 +180,7 @@ def command(data: Data, asked: MachineOptions, output: Path | None, qos: str, **
     filters = {name: given.pop(name) for name in ("where", "since", "until", "min_run", "states")}
     selection = make_selection(**filters, cluster=given.pop("cluster"))
     with open_lake(data) as lake, open_session(lake, unit=data.unit) as session:
-        check_clusters(session, selection.clusters)
+        check_selection(session, selection)
         told: Told = _advised(session, one_cluster(session, selection), data, asked, given)
     told = replace(told, qos=qos)
     emit(advice_lines(told, page_width()))

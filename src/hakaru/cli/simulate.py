@@ -11,7 +11,7 @@ import click
 
 from hakaru.cli._options import Data, open_lake
 from hakaru.cli._schedule import Told, format_of, schedule_lines, write_schedule
-from hakaru.cli._selection import check_clusters, make_selection
+from hakaru.cli._selection import check_selection, make_selection
 from hakaru.cli._simulator import (
     MachineOptions,
     load_kernel,
@@ -158,7 +158,7 @@ def command(
     _check(data, into, output, rules)
     selection = make_selection(**filters, cluster=cluster)
     with open_lake(data) as lake, open_session(lake, unit=data.unit) as session:
-        check_clusters(session, selection.clusters)
+        check_selection(session, selection)
         run = _Run(lake, session, selection, rules)
         if into is not None:
             check_name(lake, into)  # before anything is played
