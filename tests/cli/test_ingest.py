@@ -131,19 +131,21 @@ def test_commands_in_a_refusal_keep_the_cluster_and_the_workspace(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("field", "cell", "analysis"),
+    ("field", "cell", "state", "run_s", "analysis"),
     [
-        ("NCPUS", "4", "walltime"),
-        ("NCPUS", "0", "states"),
-        ("AllocTRES", "cpu=4,gres/gpu=1", "walltime"),
-        ("QOS", "x", "states"),
+        ("NCPUS", "4", "COMPLETED", 60, "walltime"),
+        ("NCPUS", "4", "COMPLETED", 59, "states"),
+        ("NCPUS", "4", "FAILED", 3600, "states"),
+        ("NCPUS", "0", "COMPLETED", 3600, "states"),
+        ("AllocTRES", "cpu=4,gres/gpu=1", "COMPLETED", 3600, "walltime"),
+        ("QOS", "x", "COMPLETED", 3600, "states"),
     ],
 )
 def test_the_next_command_shows_something(
-    tmp_path: Path, field: str, cell: str, analysis: str
+    tmp_path: Path, field: str, cell: str, state: str, run_s: int, analysis: str
 ) -> None:
     log = tmp_path / "jobs.txt"
-    log.write_text(f"7|COMPLETED|1514764800|1514764801|1514768401|{cell}\n")
+    log.write_text(f"7|{state}|1514764800|1514764801|{1514764801 + run_s}|{cell}\n")
     fields = f"JobID,State,Submit,Start,End,{field}"
     said = hakaru("ingest", log, "--cluster", "c", "--fields", fields, "-w", tmp_path / "w")
     command = said.stdout.partition("next: ")[2].strip()

@@ -189,7 +189,7 @@ def print_summary(summary: Summary, workspace: Path) -> None:
         click.echo("  if you read the rejected rows from another file, clear them here with:")
         for file in dict.fromkeys(file for file, _, _ in summary.first_rejects):
             click.echo(f"      {Lake(workspace).forget_command(summary.cluster, file)}")
-    first = "walltime" if summary.has_sizes else "states"  # run times are shown by size
+    first = "walltime" if summary.has_run_times else "states"
     click.echo(
         f"  workspace {workspace}; next: hakaru show {first} --cluster {summary.cluster} "
         f"-w {shlex.quote(str(workspace))}"

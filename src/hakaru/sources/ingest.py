@@ -70,7 +70,7 @@ class Summary:
     num_gpus: int | None
     seconds: float
     max_missing: float = 0.01
-    has_sizes: bool = True  # some job that ran says how many GPUs or processors it had
+    has_run_times: bool = True  # some job is in the table of run times by size
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -343,10 +343,10 @@ def _summary(
     zone: str,
 ) -> Summary:
     con = batch.con
-    since, until, users, gpus, sized, num_logs = one_row(
+    since, until, users, gpus, has_run_times, num_logs = one_row(
         con,
         'SELECT min(submitted_at), max(submitted_at), count(DISTINCT "user"), max(num_gpus), '
-        "coalesce(bool_or(run_s IS NOT NULL AND greatest(num_gpus, num_cpus) > 0), false), "
+        "coalesce(bool_or(run_s >= 60 AND state = 'completed' AND greatest(num_gpus, num_cpus) > 0), false), "
         f"{logs.count_logs('staged.user', 'job_id')} FROM staged",
     )
     per_file = any(facts.get("users_per_file") for facts in batch.facts.values())
@@ -368,7 +368,7 @@ def _summary(
         num_users=users,
         users_note=logs.told(num_logs, per_file),
         num_gpus=gpus,
-        has_sizes=sized,
+        has_run_times=has_run_times,
         max_missing=batch.limits.max_missing,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
         warnings=batch.warnings,
