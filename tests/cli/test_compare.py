@@ -117,7 +117,7 @@ def test_unknown_is_null_with_its_reason(two: Lake) -> None:
     computed = {m["id"]: m["computed"]["d"] for m in compare(two, "d")["metrics"]}
     assert computed["wait_median_s"] == {
         "value": None,
-        "reason": "all 4 jobs are left out, 4: only jobs with a known wait (they started)",
+        "reason": "no job counts of 4; left out 4: only jobs with a known wait (they started)",
     }
     assert "known requested walltime" in computed["wra_mean"]["reason"]
     assert computed["gpus_per_job_mean"]["reason"] == (

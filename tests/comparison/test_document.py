@@ -261,10 +261,10 @@ def test_why_there_is_no_number(tokyo: Lake) -> None:
     with open_session(tokyo) as session:
         (line,) = compare(session, ["c", "d"], find_metrics(["wra_mean"]), [], Selection()).lines
     assert line.cells["c"].reason == (
-        "all 2 jobs are left out, 2: only jobs that ran for at least 60 s"
+        "no job counts of 2; left out 2: only jobs that ran for at least 60 s"
     )
     assert line.cells["d"].reason == (
-        "all 1 jobs are left out, 1: only jobs that are completed "
+        "no job counts of 1; left out 1: only jobs that are completed "
         "(--state any counts jobs however they ended)"
     )
 

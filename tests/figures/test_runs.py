@@ -80,5 +80,5 @@ def test_busy_pes_by_the_site_s_clock() -> None:
     nine_h_ms = 9 * 3600 * 1000
     assert busy.option["series"][0]["data"] == [[nine_h_ms, 3.0], [nine_h_ms + 900_000, 8.0]]
     assert busy.option["xAxis"]["name"] == "Time (Asia/Tokyo)"
-    assert "CPUs" in busy.option["yAxis"]["name"] and "CPUs" in busy.title
+    assert "processors" in busy.option["yAxis"]["name"] and "processors" in busy.title
     assert busy.option["series"][0]["step"] == "end"

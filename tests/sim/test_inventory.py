@@ -64,7 +64,7 @@ def test_cpus_are_the_unit_where_jobs_have_no_gpus() -> None:
         unit="cpu",
     )
     assert machine.groups == (Group(2, 16),)  # the GPUs' model is no model of CPUs
-    assert notes == ["1 node has no CPUs in the nodes table: left out"]
+    assert notes == ["1 node has no processors in the nodes table: left out"]
     machine, notes = built(node("a", 0), node("login", 0, num_gpus=0), node("cpu", 0, num_gpus=0))
     assert machine.names == ("a",)
     assert notes == ["2 nodes have no GPUs in the nodes table: left out"]

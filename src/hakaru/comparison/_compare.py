@@ -202,7 +202,7 @@ class _Runs:
             return f"no job is selected; {period_of(self.session, cluster)}"
         by_state = any(e.num_jobs and e.rule.startswith("that are ") for e in result.left_out)
         hint = " (--state any counts jobs however they ended)" if by_state else ""
-        told = [f"all {result.num_selected:,} jobs are left out, {_rules(result)}{hint}"]
+        told = [f"no job counts of {result.num_selected:,}; left out {_rules(result)}{hint}"]
         return "; ".join([*told, *_by_unit(result)])
 
     def _from_settings(self, metric: Metric, cluster: str) -> Cell:

@@ -132,7 +132,7 @@ def _busy(outcome: Outcome, theme: Theme) -> Figure:
         | {"step": "end", "lineStyle": {"width": 1.25}}
         for at, run in enumerate(outcome.runs)
     ]
-    unit = "GPUs" if outcome.unit == "gpu" else "CPUs"
+    unit = "GPUs" if outcome.unit == "gpu" else "processors"
     option = {
         "useUTC": True,
         "grid": parts.grid(),

@@ -86,7 +86,7 @@ class Inventory:
         notes += more
         sized = {name: own for name, own in nodes.items() if any(row.hardware for row in own)}
         if len(sized) < len(nodes):
-            noun = "GPUs" if unit == "gpu" else "CPUs"
+            noun = "GPUs" if unit == "gpu" else "processors"
             notes.append(
                 f"{_nodes(len(nodes) - len(sized))} no {noun} in the nodes table: left out"
             )

@@ -99,7 +99,9 @@ def _beyond(scenario: Scenario, bounds: Bounds) -> list[str]:
         if _num_nodes(scenario, plan) > bounds.nodes:
             problems.append(f"{plan.name}: at most {bounds.nodes:,} nodes")
         if _node_size(scenario, plan) > bounds.node_size:
-            problems.append(f"{plan.name}: at most {bounds.node_size:,} GPUs or CPUs in a node")
+            problems.append(
+                f"{plan.name}: at most {bounds.node_size:,} GPUs or processors in a node"
+            )
         if sum(failure.nodes for failure in plan.failures) > bounds.nodes:
             problems.append(f"{plan.name}: at most {bounds.nodes:,} nodes fail")
     return problems
