@@ -201,7 +201,8 @@ def named(inputs: Sequence[Input]) -> Iterator[None]:
 def _command(row: str, log: Input) -> str:
     """A command with the user's name for the log; one that reads the text of a copy unpacks the log first."""
     path, shown = shlex.quote(str(log.path)), shlex.quote(log.shown)
-    packing = packing_of(Path(log.place)) if os.path.isfile(log.place) else None
-    if packing and not packing_of(log.path):
+    place = Path(log.place)
+    packing = packing_of(place) if place.is_file() else None
+    if packing and os.path.realpath(log.path) != log.place:
         row = row.replace(f"< {path}", f"< <({packing.unpack} {shown})")
     return row.replace(path, shown)
