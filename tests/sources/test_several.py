@@ -120,6 +120,14 @@ def test_a_time_may_be_of_2199(lake: Lake, tmp_path: Path, end: str, num_rejecte
     assert list(summary.rejected_by_reason) == ["a time after the year 2199"] * num_rejected
 
 
+def test_rows_that_were_dropped_in_a_conflict_are_missing_too(lake: Lake, tmp_path: Path) -> None:
+    """Of job 0's two records one is kept; with the bad line, 2 of 50 rows are missing."""
+    rows = [line(n) for n in range(48)]
+    log = write(tmp_path / "a.csv", *rows, line(0, user=2), "bad")
+    summary = ingest(lake, [log], "c")
+    assert (summary.num_read, summary.num_rejected, summary.missing) == (50, 1, 2 / 50)
+
+
 def test_no_rejected_row_at_all_can_be_asked_for(lake: Lake, tmp_path: Path) -> None:
     log = write(tmp_path / "a.csv", *(line(n) for n in range(199)), "bad")
     assert ingest(lake, [log], "c").missing is None

@@ -42,8 +42,8 @@ def asked(lake: Lake, token: str | None = None) -> Iterator[httpx.Client]:
         yield client
 
 
-def now_of(client: httpx.Client) -> dict[str, Any]:
-    (cluster,) = client.get("/api/v1/overview").json()["clusters"]
+def now_of(client: httpx.Client, **period: str) -> dict[str, Any]:
+    (cluster,) = client.get("/api/v1/overview", params=period).json()["clusters"]
     return dict(cluster["now"])
 
 
@@ -78,6 +78,21 @@ def test_jobs_whose_times_are_known_are_counted_at_the_end(tmp_path: Path) -> No
     with asked(put_jobs(Lake.create(tmp_path), rows)) as client:
         now = now_of(client)
     assert [now[name] for name in NOW] == [3, 1, 1, 2]
+
+
+def test_the_end_of_a_period_knows_the_jobs_from_before_it(tmp_path: Path) -> None:
+    """When the second day ends, job 0 of the first one still runs and job 1, also of the first, waits."""
+    days = [utc(f"2018-01-{day}T08:00:00") for day in (10, 11, 12, 13)]
+    rows = [
+        job(0, num_gpus=3, submitted_at=days[0], started_at=days[0], ended_at=days[3]),
+        job(1, num_gpus=5, submitted_at=days[0], started_at=days[3], ended_at=days[3]),
+        job(2, num_gpus=2, submitted_at=days[1], started_at=days[1], ended_at=days[1]),
+        job(3, num_gpus=7, submitted_at=days[2], started_at=days[2], ended_at=days[3]),
+    ]
+    with asked(put_jobs(Lake.create(tmp_path), rows)) as client:
+        now = now_of(client, since="2018-01-11", until="2018-01-11")
+    assert now["at"] == "2018-01-11T08:00:00Z", "the last submission of the period"
+    assert [now[name] for name in NOW] == [3, 1, 1, 5]
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/people", "/workload", "/data"])

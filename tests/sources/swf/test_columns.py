@@ -106,6 +106,23 @@ def test_parts_of_a_checkpointed_job_do_not_count_twice(lake: Lake, tmp_path: Pa
     assert summary.rejected_by_reason == {part: 2}
 
 
+@pytest.mark.parametrize(
+    ("status", "state"), [(1, "completed"), (0, "failed"), (5, "cancelled"), (-1, None)]
+)
+def test_the_whole_line_of_a_checkpointed_job_may_end_in_any_way(
+    lake: Lake, tmp_path: Path, status: int, state: str | None
+) -> None:
+    summary = read(
+        lake,
+        tmp_path,
+        "1 0 5 60 4 -1 -1 4 200 -1 2 1 1 -1 1 -1 -1 -1",
+        "1 -1 30 40 4 -1 -1 4 200 -1 4 1 1 -1 1 -1 -1 -1",
+        f"1 0 5 100 4 -1 -1 4 200 -1 {status} 1 1 -1 1 -1 -1 -1",
+    )
+    (job,) = jobs_of(lake)
+    assert (job["run_s"], job["state"], summary.num_rejected) == (100.0, state, 2)
+
+
 def test_tabs_and_narrow_columns_are_read(lake: Lake, tmp_path: Path) -> None:
     summary = read(lake, tmp_path, "\t".join(GOOD.split()), "  " + GOOD.replace("9", "10", 1))
     assert (summary.num_read, summary.num_rejected) == (2, 0)
