@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hakaru.lake import Lake
 from tests._cli import hakaru
 
 
@@ -152,3 +153,23 @@ def test_the_next_command_shows_something(
     assert command == f"hakaru show {analysis} --cluster c -w {tmp_path / 'w'}"
     shown = hakaru(*shlex.split(command)[1:]).stdout
     assert "c: 1 of 1 jobs" in shown and "no jobs left" not in shown
+
+
+def test_sacct_without_a_header_has_the_fields_that_are_named(tmp_path: Path) -> None:
+    log = tmp_path / "jobs.txt"
+    rows = [f"{n}|COMPLETED|2018-01-0{n}T09:00:00|2018-01-0{n}T09:00:10|2018-01-0{n}T10:00:10|ann"
+            for n in (1, 3)]  # fmt: skip
+    log.write_text("\n".join(rows) + "\n")
+    fields = ("--fields", "JobID,State,Submit,Start,End,User", "--zone", "Asia/Tokyo")
+    told = hakaru("ingest", log, "-w", tmp_path / "w", *fields)
+    assert told.exit_code == 0, told.output
+    assert "submitted 2018-01-01 to 2018-01-03 (Asia/Tokyo), 1 user" in told.output
+
+
+@pytest.mark.parametrize("name", ["", " ", "\t"])
+def test_a_cluster_needs_a_name(log: Path, tmp_path: Path, name: str) -> None:
+    for words in (("ingest", log, "--cluster", name), ("synth", "--jobs", "9", "--cluster", name)):
+        refused = hakaru(*words, "-w", tmp_path)
+        assert refused.exit_code == 1
+        assert f"cluster name {name!r} is not allowed" in refused.output
+    assert Lake(tmp_path).clusters() == []

@@ -6,10 +6,14 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
 from hakaru.cli import main
+from hakaru.cli import reproduce as verb
 
 
 def reproduce(*arguments: object) -> Result:
@@ -70,3 +74,18 @@ def test_a_cut_off_file_is_refused(aaic_files: list[Path], tmp_path: Path) -> No
 def test_a_paper_that_is_not_known_is_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["reproduce", "nature", str(tmp_path)])
     assert result.exit_code == 2 and "'aaic'" in result.output
+
+
+def test_a_part_of_the_paper_s_log_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    claims: Any = [SimpleNamespace(says="users", published="7"),
+                   SimpleNamespace(says="jobs in the log", published="1,234")]  # fmt: skip
+    assert verb._missing(claims, 1234) == []
+    assert verb._missing(claims, 1233)[0].startswith("this log has 1,233 of 1,234 jobs")
+    verdicts = ["same"] * 4 + ["differs"] * 3 + ["known difference"] * 2 + ["not in the log"]
+    claim = SimpleNamespace(published="1", where="Table 1", says="jobs")
+    judged: Any = [
+        SimpleNamespace(verdict=each, computed="2: off", claim=claim) for each in verdicts
+    ]
+    verb._print_table(judged)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "4 the same, 3 different, 2 known to differ, 1 that the log cannot tell"

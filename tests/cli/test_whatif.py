@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hakaru.cli import main
+from hakaru.cli import _whatif, main, whatif
+from hakaru.cli._table import Column
 from hakaru.lake import Lake
 from tests.conftest import job, put_jobs, utc
 
@@ -138,3 +139,23 @@ def test_what_cannot_be_done_is_said(
     assert result.exit_code != 0
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+def test_marks_are_explained_where_they_stand() -> None:
+    columns = [Column("a", ["x ≈", "y"])]
+    assert [mark[0] for mark in _whatif._marks(columns)] == ["≈"]
+    assert _whatif._marks([Column("a", ["x"])]) == []
+
+
+def test_options_for_sbatch_are_words_of_python() -> None:
+    assert whatif._pair("gpus-per-node=2") == ("gpus_per_node", 2)
+    assert whatif._pair("time=1:00") == ("time", "1:00")
+
+
+def test_a_what_if_is_of_its_period(lake: Lake, tmp_path: Path) -> None:
+    put_jobs(lake, [job(1)], '{"gpus_per_node": 2, "nodes": 2}')
+    scenario = tmp_path / "s.toml"
+    scenario.write_text("[[variant]]\nnodes = 1\n")
+    for option in (("--until", "2017-12-31"), ("--since", "2018-01-02")):
+        none = hakaru("whatif", scenario, "-w", lake.workspace, *option)
+        assert none.exit_code == 1, none.output

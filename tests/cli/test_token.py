@@ -1,0 +1,39 @@
+"""`hakaru token`: how long a token lasts, what is listed, and users whom no log names."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hakaru.lake import Lake
+from hakaru.web.access.tokens import Tokens
+from tests._cli import hakaru
+from tests.conftest import job, put_jobs
+
+
+def test_a_token_lasts_the_days_that_are_asked_for(tmp_path: Path) -> None:
+    made = hakaru(
+        "token", "create", "-w", tmp_path, "--name", "a", "--role", "operator", "--days", 30
+    )
+    (token,) = Tokens(tmp_path).all()
+    assert token.expires is not None and token.expires - token.created == timedelta(days=30)
+    assert made.stdout.startswith("hakaru_") and made.stdout.count("\n") == 1  # for $(…)
+    assert f"a (operator) until {token.expires:%Y-%m-%d}" in made.stderr
+    Tokens(tmp_path).create("old", "user", "ann", datetime(2018, 1, 1, tzinfo=UTC))
+    lines = hakaru("token", "list", "-w", tmp_path).output.splitlines()
+    listed = {line.split("│")[2].strip(): line for line in lines if line.count("│") > 5}
+    assert "2018-01-01 00:00 (expired)" in listed["old"] and "ann" in listed["old"]
+    assert "expired" not in listed["a"]
+
+
+def test_a_token_for_a_user_whom_no_log_names_is_made_with_a_warning(lake: Lake) -> None:
+    words = ("token", "create", "-w", lake.workspace, "--role", "user", "--name")
+    early = hakaru(*words, "early", "--user", "ann")
+    assert f"warning: no log in {lake.workspace} names the user 'ann'" in early.stderr
+    put_jobs(lake, [job(1, user="ann")])
+    wrong = hakaru(*words, "wrong", "--user", "nobody")
+    assert "names the user 'nobody'" in wrong.stderr and "hakaru show users" in wrong.stderr
+    assert wrong.stdout.startswith("hakaru_") and wrong.stdout.count("\n") == 1
+    known = hakaru(*words, "right", "--user", "ann")
+    assert "warning" not in known.stderr
+    assert [token.name for token in Tokens(lake.workspace).all()] == ["early", "wrong", "right"]
