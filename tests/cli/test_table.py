@@ -12,11 +12,16 @@ import subprocess
 import sys
 import termios
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from hakaru.cli._table import Column, table_lines
+from hakaru.cli._render import result_lines
+from hakaru.cli._table import Column, emit, page_width, table_lines, wrapped
 from tests._cli import hakaru
+from tests.figures._result import result
 
 
 def in_terminal(width: int, *arguments: object) -> list[str]:
@@ -66,6 +71,100 @@ def test_parts_repeat_the_key_and_blocks_are_the_last_resort() -> None:
     ]
     texts = [text for text, _ in table_lines(columns(1), 1, 8)]
     assert texts == ["── 1 ──", "key  a", "x_0  12,345", "── 2 ──", "key  b", "x_0  6"]
+
+
+def texts_of(columns: dict[str, list[Any]], width: int) -> list[str]:
+    """The table of a result, without its title and its note."""
+    return [text for text, _ in result_lines(result("states", columns), width)][2:-2]
+
+
+def test_every_part_repeats_all_words_that_name_a_row() -> None:
+    """A user and a class name the row; words after a number do not."""
+    table = {"user": ["ann"], "class": ["all"], "num_jobs": [7], "state": ["ok"], "mean_h": [1.5]}
+    assert texts_of(table, 26) == [
+        "             num_",
+        "user  class  jobs  state",
+        "────────────────────────",
+        "ann   all       7  ok",
+        "",
+        "             mean_",
+        "user  class      h",
+        "──────────────────",
+        "ann   all    1.500",
+    ]
+
+
+def test_a_number_names_a_row_only_in_the_first_column() -> None:
+    table = {"num_pes": [8], "num_jobs": [7], "share": [0.5], "mean_h": [1.5]}
+    assert texts_of(table, 20) == [
+        "num_  num_",
+        " pes  jobs   share",
+        "──────────────────",
+        "   8     7  50.00%",
+        "",
+        "num_  mean_",
+        " pes      h",
+        "───────────",
+        "   8  1.500",
+    ]
+
+
+def test_long_words_are_broken_in_the_room_that_numbers_leave() -> None:
+    """Forty places, of which the others take 8 and 4 with the gaps; 24 leave less than 20 for words."""
+    question = "A question that is long enough to be broken into two lines"
+    wide = [
+        Column("id", ["waits", "states"], False),
+        Column("question", [question, "  Short?"], False, wraps=True),
+        Column("n", ["5", "66"]),
+    ]
+    assert [text for text, _ in table_lines(wide, 1, 40)] == [
+        "id      question                     n",
+        "──────────────────────────────────────",
+        "waits   A question that is long      5",
+        "          enough to be broken into",
+        "          two lines",
+        "states    Short?                    66",
+    ]
+    blocks = [text for text, _ in table_lines(wide, 1, 24)]
+    assert blocks[:4] == ["── 1 ──", "id        waits", f"question  {question}", "n         5"]
+
+
+def test_letters_of_east_asia_take_two_places() -> None:
+    table = [Column("name", ["東京", "ab"], False), Column("n", ["5", "66"])]
+    assert [text for text, _ in table_lines(table, 1, 40)] == [
+        "name   n", "────────", "東京   5", "ab    66",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"), [(None, 1_000_000), ("50", 50), ("5", 20), ("wide", 1_000_000)]
+)
+def test_a_pipe_is_as_wide_as_columns_says(
+    columns: str | None, width: int, monkeypatch: Any
+) -> None:
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    assert page_width() == width
+
+
+@pytest.mark.parametrize(
+    ("no_color", "expected"),
+    [("", "\x1b[1ma\x1b[0m\n\x1b[2mb\x1b[0m\nc\x1b[0m\n"), ("1", "a\nb\nc\n")],
+)
+def test_headings_are_bold_and_notes_dim_unless_no_color(no_color: str, expected: str) -> None:
+    @click.command()
+    def show() -> None:
+        emit([("a  ", "bold"), ("b", "dim"), ("c", "")])
+
+    env = {"NO_COLOR": no_color or None}
+    assert CliRunner(env=env).invoke(show, color=True).output == expected
+
+
+def test_a_link_and_a_hyphen_stay_whole() -> None:
+    link = "https://example.org/a-long-one"
+    assert wrapped(f"see {link} and single-node jobs", 12, "") == [
+        "see", link, "and", "single-node", "jobs",
+    ]  # fmt: skip
 
 
 def test_a_table_as_wide_as_the_page_stays_whole() -> None:

@@ -64,7 +64,9 @@ def emit(lines: Iterable[Line]) -> None:
     """Print lines with their style, which a pipe and NO_COLOR do without."""
     color = False if os.environ.get("NO_COLOR") else None
     for text, style in lines:
-        click.secho(plain(text.rstrip()), bold=style == "bold", dim=style == "dim", color=color)
+        # click's False for either would end the other again: one code ends bold and dim
+        bold, dim = style == "bold" or None, style == "dim" or None
+        click.secho(plain(text.rstrip()), bold=bold, dim=dim, color=color)
 
 
 def table_lines(columns: Sequence[Column], num_keys: int, width: int) -> Iterator[Line]:
