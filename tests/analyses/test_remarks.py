@@ -95,6 +95,17 @@ def test_a_size_that_shrank_is_the_one_of_its_time(lake_of: Make) -> None:
     assert "is not known for all of this time" in partly
 
 
+def test_the_size_that_is_told_is_that_of_the_peak(lake_of: Make) -> None:
+    """Seven GPUs are busy while there are two, and later five of four."""
+    facts = (
+        '{"nodes": [{"since": "2018-01-01T00:00:00Z", "count": 1}, '
+        '{"since": "2018-01-01T01:00:00Z", "count": 2}], "gpus_per_node": 2}'
+    )
+    rows = [stay(1, 0, 0, 60, num_gpus=7), stay(2, 60, 60, 120, num_gpus=5)]
+    (over,) = said(lake_of(rows, facts=facts), "load")
+    assert over.startswith("more GPUs are busy than c has in 100.0 % of this time, up to 7 of 2:")
+
+
 def test_named_nodes_show_how_large_the_machine_is_at_least(lake_of: Make) -> None:
     """Most seen on n1 are 4 GPUs, on n2 and n3 2 each: 8. Two are busy for 60 of 100 minutes, one for 40."""
     rows = [

@@ -117,6 +117,15 @@ def test_an_hour_that_comes_twice(
     assert row["run_s"] == (float(elapsed) if elapsed else (times[2] - times[1]).total_seconds())
 
 
+def test_an_hour_that_comes_twice_far_east_of_greenwich(tmp_path: Path) -> None:
+    """On Sunday, 7 April 2024, Sydney's clocks went from 03:00 to 02:00, on Saturday at 16:00 UTC."""
+    times = {"Submit": "02:10", "Eligible": "02:10", "Start": "02:50", "End": "02:20"}
+    text = line(**{name: f"2024-04-07T{clock}:00" for name, clock in times.items()}, ElapsedRaw="")
+    (row,) = read_lines(tmp_path, text, zone="Australia/Sydney")
+    assert row["started_at"] == utc("2024-04-06T15:50:00")
+    assert row["ended_at"] == utc("2024-04-06T16:20:00")
+
+
 def test_a_hold_that_ends_in_the_second_of_two_hours(tmp_path: Path) -> None:
     row = new_york(tmp_path, Submit="01:50", Eligible="01:10", Start="01:30", End="03:00")
     assert row["eligible_at"] == utc("2024-11-03T06:10:00")
