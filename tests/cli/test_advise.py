@@ -85,6 +85,29 @@ def test_the_advice_its_evidence_and_the_lines_for_slurm(log: Path, tmp_path: Pa
     assert not re.search(r"\d%", told) and re.search(r"\d\.\d %", told)
     assert set(re.findall(r"[^.\d](\d+ (?:min|h|days?))\b", told)) <= {"5 min"}
     assert got["replay"]["differences"][0]["num_jobs"] == 34 * 13
+    assert (got["cluster"], got["num_pes"], got["why"], got["refused"]) == ("made", 4, [], None)
+    assert got["objective"] == {"metric": "p95_wait_s", "jobs": "jobs with user = '8'"}
+    assert (got["gain"], got["change_interval"]) == (1.0, [-1900.0, -1900.0])
+    assert got["num_months"] == {"counted": 8, "all": 8}
+    assert got["num_settings"] == got["num_allowed"] + sum(got["broken"].values())
+    assert list(got["broken"]) == ["no user loses"]
+    for part, num_weeks in (("searched", 24), ("held_out", 10)):
+        before, after = got["baseline"][part], got["found"][part]
+        assert before["chosen"]["p95_wait_s"] == 1900 and after["chosen"]["p95_wait_s"] == 0
+        assert before["chosen"]["num_jobs"] == 5 * num_weeks
+        assert before["all_jobs"]["num_jobs"] == 13 * num_weeks
+        # eight waits of 0 or 1000 s, and five of 1900, 1700, 1500, 1300 and 1200 s
+        assert before["all_jobs"]["mean_wait_s"] == pytest.approx((4000 + 7600) / 13)
+    assert got["baseline"]["settings"] == got["settings_now"]
+    assert got["found"]["settings"] == got["settings"]
+    assert got["replay_error"]["chosen"]["p95_wait_s"] == 0
+    (kept,) = got["without"].values()
+    assert kept == 1900 and list(got["broken_without"].values()) == [[]]
+    months = [month["month"] for month in got["replay"]["months"]]
+    assert months == [f"2018-0{n}" for n in range(1, 9)]
+    assert [each["name"] for each in got["replay"]["predictors"]] == ["replay", "naive"]
+    assert "the machine is as it was asked for" in told
+    assert "20 trials in " in told and "judged by the 130 jobs after" in told
 
 
 def test_a_large_gain_by_which_one_user_loses_is_not_advised(log: Path, tmp_path: Path) -> None:
