@@ -229,11 +229,14 @@ def test_the_error_of_the_replay_in_a_sentence(monkeypatch: Any) -> None:
         return pa.Table.from_pylist([row])
 
     monkeypatch.setattr("hakaru.sim.replay.differences", differences)
-    lines = _advice._fidelity(told(counted="those that count"), 1000)
-    assert [next(lines)[0], next(lines)[0]] == [
+    monkeypatch.setattr("hakaru.sim.replay.months_of", lambda replayed, zone: [])
+    given = replace(told(counted="those that count"), date_notes=["its dates are relative"])
+    lines = _advice._fidelity(given, 1000)
+    assert [next(lines)[0] for _ in range(3)] == [
         "The error of the replay",
         "for the 1,234 jobs compared, the recorded median wait is 30 s and that replayed under what you "
         "have 20 s (means 50 s and 40 s); half of the jobs are less than 10 s apart, 90.0 % within 5 min",
+        "its dates are relative",
     ]
     assert asked == ["those that count"]
     row["num_jobs"] = 0
