@@ -203,12 +203,12 @@ WAITS = "job_id,user,queue,wait_s,run_s"
         ),
         (
             "sge.txt",
-            WAITS,
+            WAITS + ",num_cpus,exit_code",
             [
-                "11 ann all.q 10.0 3600.0",
-                "12 bob gpu.q 10.0 7200.0",
-                "13.1 bob gpu.q 10.0 60.0",
-                "13.2 bob gpu.q 20.0 90.0",
+                "11 ann all.q 10.0 3600.0 4 0",
+                "12 bob gpu.q 10.0 7200.0 8 1",
+                "13.1 bob gpu.q 10.0 60.0 8 1",
+                "13.2 bob gpu.q 20.0 90.0 8 1",
             ],
         ),
         (

@@ -94,6 +94,8 @@ def test_no_gpu_has_two_jobs_at_once_where_they_must_queue() -> None:
     con.register("drawn", as_one(jobs_table(replace(spec, samples_days=0))))
     later = "SELECT count(*) FROM jobs JOIN drawn USING (job_id) WHERE jobs.started_at > drawn.started_at"
     assert one_row(con, later)[0] > 1000
+    longer = "SELECT count_if(ended_at - started_at <> to_seconds(run_s)) FROM jobs"
+    assert one_row(con, longer) == (0,), "who begins later ends later"
     assert (
         one_row(con, "SELECT count(*) FROM jobs WHERE num_nodes > 1 AND gpu_ids IS NOT NULL")[0] > 5
     )
