@@ -20,8 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hakaru.engine.duckdb import connect
 from hakaru.errors import SourceError
 from hakaru.lake import Lake, Upsert
+from hakaru.schema import REJECTS
+from hakaru.settings import Engine
 from hakaru.sources import _inputs, _packing, _stage, ingest
 from hakaru.sources._base import load_all
 from hakaru.sources._packing import encoding_of
@@ -62,6 +65,19 @@ def test_a_pipe_is_read_as_the_file_is(
     writer.join()
     mark = hashlib.sha256(content).hexdigest()[:12]
     assert [row["inputs"] for row in lake.ingests()] == [[f"{pipe} ({mark})"]]
+
+
+def test_what_comes_through_a_pipe_again_is_rejected_once(lake: Lake, tmp_path: Path) -> None:
+    pipe = tmp_path / "jobs.fifo"
+    os.mkfifo(pipe)
+    content = write(tmp_path / "plain.csv", *(line(n) for n in range(9)), "bad").read_bytes()
+    for _ in range(2):
+        writer = _feed(pipe, content)
+        assert ingest(lake, [pipe], "c").num_rejected == 1
+        writer.join()
+    con = connect(Engine())
+    assert lake.read(con, REJECTS)["text"].to_pylist() == ["bad"]
+    con.close()
 
 
 def test_a_pipe_that_nobody_writes_to_is_refused(
