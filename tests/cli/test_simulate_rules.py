@@ -250,3 +250,12 @@ def test_what_a_job_without_a_request_asks_for_in_numbers(lake: Lake, tmp_path: 
 
     assert begins()[2] == begins("--no-request", "queue-limit")[2] == "00:02"
     assert begins("--no-request", "run")[2] == "03:20"
+
+
+def test_hours_of_a_limit_are_those_of_the_sites_clock(lake: Lake) -> None:
+    """Nobody may begin from 9 to 10 in India; the job comes at nine, which is 3:30 in UTC."""
+    rows = [job(1, submitted_at=AT + timedelta(hours=3, minutes=30))]
+    facts = '{"zone": "Asia/Kolkata", "nodes": 1, "gpus_per_node": 8}'
+    place = put_jobs(lake, rows, facts, zone=None).workspace
+    ((start, _),) = rows_of(place, "--limit", "user:running-jobs=0,hours=9-10")
+    assert start == 4.5 * 3600
