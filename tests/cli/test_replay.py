@@ -62,7 +62,7 @@ def by_month(*pairs: tuple[float | None, float | None]) -> pa.Table:
 
 
 def test_months_by_how_far_the_replay_is_off() -> None:
-    """Off by 25 %, 26 %, exactly and more than 50 %; the fifth cannot be reproduced, the sixth has no wait."""
+    """Off by 25 %, 26 %, 50 % and more; the fifth cannot be reproduced, the sixth has no wait."""
     months = [month(name) for name in "abcd"] + [month("e", "no"), month("f")]
     table = by_month(
         (1000, 1250), (1000, 740), (1000, 1500), (1000, 1501), (1000, 1000), (None, None)
