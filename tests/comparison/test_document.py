@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hakaru.analyses import Selection, load_all, open_session
 from hakaru.comparison import (
     Comparison,
     Line,
     Notes,
-    compare,
-    notes_on_users,
-    period_of,
-    shown,
+    jobs_counted,
     to_csv,
     to_document,
     to_markdown,
-    users_note,
 )
-from hakaru.comparison._contrast import AS_ACCURATE, SUBJECTS, _say_scaling, _signs
-from hakaru.lake import Lake
-from hakaru.reference.metrics import Cell, find_metrics, load_metrics
+from hakaru.comparison._citations import _letter
+from hakaru.reference.metrics import Cell, load_metrics
 from hakaru.reference.published import Published
-from tests.conftest import job, put_jobs, utc
 
 METRICS = load_metrics()
 
@@ -86,6 +80,143 @@ def test_cells_of_a_spreadsheet_are_no_formulas() -> None:
     assert row["cluster"] == "'=1+1" and row["value"] == "3.0"
 
 
+@pytest.fixture
+def two() -> Comparison:
+    """One cluster of GPUs, one of processors that is made up; a share, and a size that one has."""
+    single = Line(
+        METRICS["share_single_pe"],
+        "≥ 60 s",
+        {"c": Cell(0.5, caveat="by half", counted=(3, 4)), "d": Cell(0.25)},
+        {"PAI": figure("share_single_pe", 0.75, cluster="PAI", bound="~", note="second-hand")},
+        "jobs that ran",
+    )
+    sizes = {"c": Cell(None, "not set"), "d": Cell(2004.0)}
+    nodes = Line(METRICS["num_nodes"], "", sizes, {"Philly": figure("num_nodes", 552)})
+    told = ["d, waits: 3 of 4 jobs"]
+    return Comparison(["c", "d"], {"c": "gpu", "d": "cpu"}, {"d"}, [single, nodes], None, told)
+
+
+def test_a_comparison_as_data(two: Comparison) -> None:
+    assert to_document(two) == {
+        "clusters": [
+            {"name": "c", "unit": "gpu", "synthetic": False, "missing": None},
+            {"name": "d", "unit": "cpu", "synthetic": True, "missing": None},
+        ],
+        "metrics": [
+            {
+                "id": "share_single_pe",
+                "label": "Jobs on one GPU or processor",
+                "unit": "share",
+                "analysis": "parallelism",
+                "counting": "≥ 60 s",
+                "computed": {"c": {"value": 0.5, "caveat": "by half"}, "d": {"value": 0.25}},
+                "published": {
+                    "PAI": {
+                        "value": 0.75,
+                        "bound": "~",
+                        "note": "second-hand",
+                        "source": "A & B, SC 2019",
+                        "where": "p.1",
+                    }
+                },
+            },
+            {
+                "id": "num_nodes",
+                "label": "Nodes",
+                "unit": "nodes",
+                "analysis": None,
+                "counting": None,
+                "computed": {"c": {"value": None, "reason": "not set"}, "d": {"value": 2004.0}},
+                "published": {
+                    "Philly": {
+                        "value": 552,
+                        "bound": None,
+                        "note": None,
+                        "source": "A & B, SC 2019",
+                        "where": "p.1",
+                    }
+                },
+            },
+        ],
+        "contrasts": [
+            {
+                "subject": "Single PE",
+                "differs": True,
+                "sentences": [
+                    "c: 50.0 % of jobs that ran use one GPU (3 of 4 jobs; by half); d (SYNTHETIC): "
+                    "25.0 % of jobs that ran use one processor: 2.0 times as many."
+                ],
+            }
+        ],
+        "left_out": ["d, waits: 3 of 4 jobs"],
+    }
+
+
+def test_a_comparison_as_rows(two: Comparison) -> None:
+    label = "share_single_pe,Jobs on one GPU or processor,share"
+    assert to_csv(two).split("\n") == [
+        "metric,label,unit,counting,cluster,kind,bound,value,low,high,note,source,where",
+        f"{label},≥ 60 s,c,computed,,0.5,,,by half,,",
+        f"{label},≥ 60 s,d,synthetic,,0.25,,,,,",
+        f'{label},,PAI,published,~,0.75,,,second-hand,"A & B, SC 2019",p.1',
+        "num_nodes,Nodes,nodes,,c,computed,,,,,not set,,",
+        "num_nodes,Nodes,nodes,,d,synthetic,,2004.0,,,,,",
+        'num_nodes,Nodes,nodes,,Philly,published,,552,,,,"A & B, SC 2019",p.1',
+        "",
+    ]
+
+
+def test_a_comparison_as_a_page(two: Comparison) -> None:
+    """Citations are numbered and reasons lettered in the order in which they are read."""
+    assert to_markdown(two).split("\n") == [
+        "- c: 50.0 % of jobs that ran use one GPU (3 of 4 jobs; by half); d (SYNTHETIC): 25.0 % of jobs that "
+        "ran use one processor: 2.0 times as many. Published: PAI ~75.0 % [1].",
+        "",
+        "| metric | c | d (SYNTHETIC) | published |",
+        "|---|---|---|---|",
+        "| Jobs on one GPU or processor (≥ 60 s) | 50.0 % (a) | 25.0 % | PAI ~75.0 % [1] |",
+        "| Nodes | – (b) | 2,004 | Philly 552 [1] |",
+        "",
+        "(a) c: by half  ",
+        "(b) c: not set  ",
+        "[1] A & B, SC 2019: p.1  ",
+        "    Jobs on one GPU or processor: second-hand  ",
+        "Jobs counted:  ",
+        "  d, waits: 3 of 4 jobs",
+        "",
+    ]
+
+
+def test_a_page_without_sentences_begins_with_its_table() -> None:
+    line = Line(METRICS["num_jobs"], "", {"c": Cell(3.0)}, {})
+    page = "| metric | c | published |\n|---|---|---|\n| Jobs | 3 |  |\n"
+    assert to_markdown(compared(line)) == page
+    assert jobs_counted(compared(line)) == []
+    assert jobs_counted(compared(line, missing={"c": 0.5}))[0] == "Jobs counted:"
+
+
+def test_published_figures_stand_after_the_last_of_several_sentences() -> None:
+    cells = {"c": Cell(0.5), "d": Cell(0.5), "e": Cell(0.25)}
+    found = [figure("share_completed", value) for value in (0.75, 0.125)]
+    figures = {"Philly": found[0], "PAI": replace(found[1], cluster="PAI", source="C, OSDI 2021")}
+    page = to_markdown(compared(Line(METRICS["share_completed"], "", cells, figures))).split("\n")
+    assert page[0].endswith("e: 25.0 % of the jobs that ended completed: 2.0 times as many.")
+    assert page[1].endswith(": the same. Published: Philly 75.0 % [1]; PAI 12.5 % [2].")
+    assert "| Philly 75.0 % [1]; PAI 12.5 % [2] |" in page[5]
+
+
+def test_an_interval_without_ends_is_null_in_data_and_absent_on_the_page() -> None:
+    ends = {"c": Cell(0.25, low=float("-inf"), high=float("nan")), "d": Cell(0.25, low=0.0)}
+    half = compared(Line(METRICS["spearman_size_run"], "", ends, {}))
+    assert to_document(half)["metrics"][0]["computed"] == {
+        "c": {"value": 0.25, "low": None, "high": None},
+        "d": {"value": 0.25, "low": 0.0, "high": None},
+    }
+    assert to_markdown(half).count("| 0.250 |") == 1
+    marked = Line(METRICS["spearman_size_run"], "", {"c": Cell(0.5, "", 0.0, 0.75, "of some")}, {})
+    assert "| 0.500 [0.000, 0.750] (a) |" in to_markdown(compared(marked))
+
+
 def test_a_chosen_cluster_that_has_no_such_figure_has_an_empty_cell() -> None:
     chosen = Comparison(["c"], {"c": "gpu"}, set(), [SPEARMAN], ["Kraken", "Philly"])
     assert "| 0.250 [0.125, 0.375] |  | −0.500 [1] |" in to_markdown(chosen)
@@ -102,6 +233,7 @@ def test_citations_and_reasons_are_numbered_once() -> None:
     cells = [Cell(None, f"reason {n}") for n in range(28)]
     letters = [notes.reason("c", cell) for cell in cells]
     assert letters[:2] + letters[25:] == ["a", "b", "z", "aa", "ab"]
+    assert [_letter(index) for index in (51, 52, 701, 702)] == ["az", "ba", "zz", "aaa"]
     assert (notes.reason("d", cells[1]), notes.reason("d", cells[1])) == ("b", "b")
     lines = list(notes.lines())
     assert lines[1] == "(b) c, d: reason 1"
@@ -128,6 +260,7 @@ def test_a_note_names_the_metrics_that_it_is_about() -> None:
     said = {"num_jobs": "GPU jobs only", "num_users": "", "wra_mean": "read off a plot"}
     for id, note in (said | {"num_days": "GPU jobs only"}).items():
         notes.cite(figure(id, 1, note=note))
+    notes.cite(figure("num_jobs", 2, note="GPU jobs only", cluster="PAI"))
     notes.cite(figure("num_cpus", 1, note="GPU jobs only", source="C et al., OSDI 2021"))
     assert list(notes.lines()) == [
         "[1] A & B, SC 2019: p.1",
@@ -147,131 +280,10 @@ def test_a_source_is_whole_or_short() -> None:
 
 def test_places_that_are_a_long_list_are_left_out() -> None:
     notes = Notes()
-    for at in range(30):
-        notes.cite(figure("num_jobs", at, where=f"p.{at}"))
-    assert list(notes.lines()) == ["[1] A & B, SC 2019"]
-
-
-def test_a_subject_judges_the_numbers_that_it_names() -> None:
-    for subject in SUBJECTS:
-        assert subject.name and all(id in METRICS for id in subject.metrics)
-        for by, id in zip(subject.by, subject.metrics, strict=bool(subject.by)):
-            assert by in id.split("_"), subject.name
-    said = {
-        subject.name: subject.say([Cell(0.25), Cell(0.5)][: len(subject.metrics)], "gpu", "jobs")
-        for subject in SUBJECTS
-    }
-    for name, metrics in ((subject.name, subject.metrics) for subject in SUBJECTS):
-        for word in ("median", "mean"):
-            is_meant = word in "_".join(metrics).split("_") and name != "Utilisation"
-            assert (f"({word})" in said[name]) == is_meant, name
-    assert said["Run time"] == "jobs run for 0.2 s (median) and 0.5 s (mean)"
-    assert said["Wait"] == "jobs wait for 0.2 s (median) and 0.5 s (mean)"
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "told"),
-    [
-        (0.2, 0.3, "the same sign"),
-        (-0.2, -0.3, "the same sign"),
-        (0.2, -0.3, "opposite signs"),
-        (0.0, 0.0, "no sign in either"),
-        (0.2, 0.0, "only one has a sign"),
-    ],
-)
-def test_signs(x: float, y: float, told: str) -> None:
-    assert _signs(Cell(x), Cell(y)) == told
-
-
-def test_more_and_less_accurate_than_nothing() -> None:
-    assert AS_ACCURATE(Cell(0.5), Cell(0.0)) == "more accurate"
-    assert AS_ACCURATE(Cell(0.0), Cell(0.5)) == "less accurate"
-    assert _say_scaling([Cell(-0.25)], "gpu", "jobs") == (
-        "strong scaling of jobs (Spearman −0.250)"
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (119.0, "s", "119 s"),
-        (120.0, "s", "2.0 min"),
-        (7199.0, "s", "120.0 min"),
-        (7200.0, "s", "2.0 h"),
-        (172_799.0, "s", "48.0 h"),
-        (172_800.0, "s", "2.0 d"),
-        (1.846, "ratio", "1.85"),
-    ],
-)
-def test_units_change_at_two(value: float, unit: str, text: str) -> None:
-    assert shown(value, unit) == text
-
-
-# ---- from a lake
-
-
-@pytest.fixture
-def tokyo(lake: Lake) -> Lake:
-    """Submitted at nine in the evening in UTC, which is six in the morning of the next day in Tokyo."""
-    rows = [
-        job(f"q{n}/7", submitted_at=utc(f"2018-01-0{n}T21:00:00"), user=f"q{n}/0", run_s=30.0)
-        for n in (1, 3)
-    ]
-    put_jobs(lake, rows, '{"zone": "Asia/Tokyo"}')
-    return put_jobs(lake, [job(9, cluster="d", state="failed")])
-
-
-def test_the_period_is_told_by_the_site_s_clock(tokyo: Lake) -> None:
-    with open_session(tokyo) as session:
-        told = period_of(session, "c")
-        assert told == (
-            "the jobs of c were submitted from 2018-01-02 06:00 to 2018-01-04 06:00 (Asia/Tokyo)"
-        )
-
-
-def test_users_of_a_log_that_numbers_them_anew(tokyo: Lake) -> None:
-    """Whatever the rules leave out: the question is about the log."""
-    analyses = load_all()
-    with open_session(tokyo) as session:
-        for chosen in (Selection(), Selection(states=("failed",)), Selection(min_run_s=99.0)):
-            assert users_note(session, "c", chosen), chosen
-            assert not users_note(session, "d", chosen), chosen
-        mine = Selection(clusters=("c",))
-        by_user = session.run(analyses.get("users-by-quarter"), mine)
-        assert [line[:3] for line in notes_on_users(session, by_user)] == ["c: "]
-        by_log = session.run(analyses.get("users-by-quarter"), mine, quarter="log")
-        assert notes_on_users(session, by_log) == []
-        assert notes_on_users(session, session.run(analyses.get("queues"), mine)) == []
-
-
-def test_only_what_was_asked_for_stands_beside(tokyo: Lake) -> None:
-    with open_session(tokyo) as session:
-        session.missing = {"c": 0.5, "d": 0.25}
-        jobs = find_metrics(["num_jobs"])
-        every = compare(session, ["d"], jobs, None, Selection())
-        some = compare(session, ["d"], jobs, ["Kraken"], Selection())
-    assert {"Helios", "Philly"} <= every.lines[0].published.keys()
-    assert "Helios-Venus" not in every.lines[0].published, "a part of a whole that is there"
-    assert list(some.lines[0].published) == ["Kraken"]
-    assert every.missing == {"d": 0.25}
-
-
-def test_why_there_is_no_number(tokyo: Lake) -> None:
-    """d's one job failed; those of c ran for half a minute. A rule that leaves nobody out is not named."""
-    with open_session(tokyo) as session:
-        (line,) = compare(session, ["c", "d"], find_metrics(["wra_mean"]), [], Selection()).lines
-    assert line.cells["c"].reason == (
-        "no job counts of 2; left out 2: only jobs that ran for at least 60 s"
-    )
-    assert line.cells["d"].reason == (
-        "no job counts of 1; left out 1: only jobs that are completed "
-        "(--state any counts jobs however they ended)"
-    )
-
-
-def test_an_analysis_that_counts_the_same_jobs_twice_is_named_once(lake: Lake) -> None:
-    put_jobs(lake, [job(1), job(2), job(3, run_s=None)])
-    metrics = find_metrics(["run_mean_s", "run_mean_completed_s"])
-    with open_session(lake) as session:
-        told = compare(session, ["c"], metrics, [], Selection()).left_out
-    assert told == ["c, walltime: 2 of 3 jobs; left out 1: only jobs with a known run time"]
+    notes.cite(figure("num_jobs", 1, where="p" * 43))
+    notes.cite(figure("num_jobs", 2, where="q" * 45))
+    assert list(notes.lines()) == [f"[1] A & B, SC 2019: {'p' * 43}; {'q' * 45}"]
+    notes = Notes()
+    notes.cite(figure("num_jobs", 1, where="p" * 44))
+    notes.cite(figure("num_jobs", 2, where="q" * 45))
+    assert list(notes.lines()) == ["[1] A & B, SC 2019"], "91 characters with the semicolon"

@@ -18,6 +18,10 @@ from hakaru.settings import Capacity, Cluster
         (Cluster(nodes=(Capacity(3),), gpus_per_node=4, gpus=(Capacity(10),)), {"gpus": 10}),
         (Cluster(cpus=(Capacity(2004),)), {"cpus": 2004, "gpus": None, "nodes": None}),
         (Cluster(cpus_per_node=64), {"cpus_per_node": 64, "cpus": None}),
+        (
+            Cluster(gpus_per_node=4, cpus_per_node=64, nodes=(Capacity(2),)),
+            {"gpus_per_node": 4, "cpus_per_node": 64, "gpus": 8, "cpus": 128},
+        ),
     ],
 )
 def test_the_size_set_for_the_whole_comes_first(
