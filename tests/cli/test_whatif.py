@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hakaru.cli import _whatif, main, whatif
-from hakaru.cli._table import Column
+from hakaru.cli import main
 from hakaru.lake import Lake
 from tests.conftest import job, put_jobs, utc
 
@@ -139,17 +138,6 @@ def test_what_cannot_be_done_is_said(
     assert result.exit_code != 0
     assert said in result.output
     assert "Traceback" not in result.output
-
-
-def test_marks_are_explained_where_they_stand() -> None:
-    columns = [Column("a", ["x ≈", "y"])]
-    assert [mark[0] for mark in _whatif._marks(columns)] == ["≈"]
-    assert _whatif._marks([Column("a", ["x"])]) == []
-
-
-def test_options_for_sbatch_are_words_of_python() -> None:
-    assert whatif._pair("gpus-per-node=2") == ("gpus_per_node", 2)
-    assert whatif._pair("time=1:00") == ("time", "1:00")
 
 
 def test_a_what_if_is_of_its_period(lake: Lake, tmp_path: Path) -> None:
