@@ -59,9 +59,13 @@ def _measure(result: Result) -> str:
     for name in (*first, "num_jobs", *counts):
         if name in columns:
             return name
-    raise HakaruError(f"{result.analysis.id} counts nothing that --top could go by")
+    raise HakaruError(f"--top does not apply to {result.analysis.id}")
 
 
 def _taken(result: Result, rows: Sequence[int]) -> Result:
-    table: pa.Table = result.table.take(list(rows))
+    import pyarrow as pa
+
+    table: pa.Table = result.table.take(
+        pa.array(rows, pa.int64())
+    )  # of no rows the type is not seen
     return replace(result, table=table)
