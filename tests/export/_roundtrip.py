@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from hakaru.analyses import Selection, load_all, open_session
+from hakaru.engine.duckdb import connect
+from hakaru.export import Export, Site
+from hakaru.export import export as write_export
 from hakaru.lake import Lake
-from hakaru.settings import parse
+from hakaru.schema import JOBS
+from hakaru.settings import Engine, parse
 from hakaru.sources import ingest
 from tests._cli import hakaru
 from tests.conftest import job, put_jobs, utc
@@ -135,3 +140,25 @@ def _ran(submitted: str, wait_s: int, run_s: int) -> dict[str, Any]:
         "wait_s": float(wait_s),
         "run_s": float(run_s),
     }
+
+
+def write_rows(
+    rows: Rows,
+    format: str,
+    output: Path,
+    facts: Mapping[str, Any] | None = None,
+    *,
+    unit: str = "gpu",
+    synthetic: bool = False,
+    missing: float | None = None,
+    **options: Any,
+) -> Export:
+    """Export rows without a lake: of a cluster `c` whose settings are `facts`."""
+    settings = parse({}, {"c": facts or {}}, "facts").cluster("c")
+    site = Site("c", unit, settings, synthetic, missing)
+    con = connect(Engine())
+    con.register("selected", pa.Table.from_pylist(rows, schema=JOBS.arrow()))
+    try:
+        return write_export(con, "selected", site, format, output, **options)
+    finally:
+        con.close()

@@ -16,7 +16,7 @@ from hakaru.errors import HakaruError
 from hakaru.export import make_disguise
 from hakaru.lake import Lake
 from tests.conftest import job, utc
-from tests.export._roundtrip import SECRETS, all_bytes, export, hakaru, small_lake
+from tests.export._roundtrip import SECRETS, all_bytes, export, hakaru, small_lake, write_rows
 
 SALT = "a salt of some length"
 
@@ -131,6 +131,10 @@ def test_a_random_shift_is_whole_weeks_and_follows_the_salt() -> None:
     assert days % 7 == 0
     assert 7 <= days <= 3640
     assert make_disguise(SALT, "random").shift_days == days
+    key = hashlib.pbkdf2_hmac("sha256", SALT.encode(), b"hakaru export", 200_000)
+    drawn = int.from_bytes(hmac.digest(key, b"shift", "sha256")[:8], "big")
+    assert days == 7 * (1 + drawn % 520), "an export of an earlier version moved by as much"
+    assert make_disguise(SALT, None).shift_days == 0
     assert len({make_disguise(None, "random").shift_days for _ in range(20)}) > 1
 
 
@@ -151,13 +155,56 @@ def test_times_move_back_as_far_as_1970(lake_of: Callable[..., Lake], tmp_path: 
     assert refused.exit_code == 1 and "before 1970" in refused.output
 
 
+def test_the_first_job_stays_after_the_first_day_of_1970(tmp_path: Path) -> None:
+    """A zone may be a day behind: 2 January 1970 is the first moment that is taken."""
+    disguise = make_disguise(SALT, "-7")
+    late = job(2, submitted_at=utc("2018-01-01T00:00:00"))
+    first = job(1, submitted_at=utc("1970-01-09T00:00:00"))
+    write_rows([late, first], "parquet", tmp_path / "x.parquet", disguise=disguise)
+    moved = sorted(row["submitted_at"] for row in rows_of(tmp_path / "x.parquet"))
+    assert moved == [utc("1970-01-02T00:00:00"), utc("2017-12-25T00:00:00")]
+    early = first | {"submitted_at": utc("1970-01-08T23:59:59")}
+    with pytest.raises(HakaruError, match="--shift-times -7 would move the first job to before"):
+        write_rows([late, early], "parquet", tmp_path / "y.parquet", disguise=disguise)
+    on = make_disguise(SALT, "7")
+    write_rows([first], "parquet", tmp_path / "z.parquet", disguise=on)
+    (row,) = rows_of(tmp_path / "z.parquet")
+    assert row["submitted_at"] == utc("1970-01-16T00:00:00")
+
+
+def test_what_is_unknown_has_no_pseudonym(tmp_path: Path) -> None:
+    unknown = {"user": None, "account": None, "queue": None}
+    disguise = make_disguise(SALT, None)
+    write_rows([job("a/1", **unknown)], "parquet", tmp_path / "x.parquet", disguise=disguise)
+    (row,) = rows_of(tmp_path / "x.parquet")
+    hidden = ("user", "account", "qos", "array_id", "nodes", "gpu_ids", "name", "modules")
+    assert [row[name] for name in hidden] == [None] * 8
+
+
+def test_gpus_of_a_node_keep_their_index(tmp_path: Path) -> None:
+    """Also of a node whose name has a colon; a UUID has none, though it ends in digits."""
+    gpus = ["rack:2:11", "n1:0", "GPU-12"]
+    disguise = make_disguise(SALT, None)
+    rows = [job(1, nodes=["rack:2", "n1"], gpu_ids=gpus)]
+    write_rows(rows, "parquet", tmp_path / "x.parquet", disguise=disguise)
+    (row,) = rows_of(tmp_path / "x.parquet")
+    assert row["nodes"] == [pseudonym("n", "rack:2"), pseudonym("n", "n1")]
+    assert row["gpu_ids"] == [
+        pseudonym("n", "rack:2") + ":11",
+        pseudonym("n", "n1") + ":0",
+        pseudonym("d", "GPU-12"),
+    ]
+
+
 def test_a_slash_in_a_name_is_no_log(lake_of: Callable[..., Lake], tmp_path: Path) -> None:
     """Only a name that has its job's log before it keeps the log's pseudonym."""
-    lake = lake_of([job("a/7", user="a/5", account="lab/x")])
+    lake = lake_of([job("a/7", user="a/5", account="lab/x"), job("b/7", user="x", account="b/3")])
     export(lake, tmp_path / "x.parquet", "parquet", "--anonymise", "--salt", SALT)
-    (row,) = rows_of(tmp_path / "x.parquet")
-    assert row["user"] == f"{pseudonym('x', 'a')}/{pseudonym('u', 'a/5')}"
-    assert row["account"] == pseudonym("g", "lab/x")
+    rows = {(row["user"], row["account"]) for row in rows_of(tmp_path / "x.parquet")}
+    assert rows == {
+        (f"{pseudonym('x', 'a')}/{pseudonym('u', 'a/5')}", pseudonym("g", "lab/x")),
+        (pseudonym("u", "x"), f"{pseudonym('x', 'b')}/{pseudonym('g', 'b/3')}"),
+    }
 
 
 def test_the_manifest_says_what_became_of_each_column(tmp_path: Path) -> None:
@@ -190,7 +237,12 @@ def test_the_manifest_says_what_became_of_each_column(tmp_path: Path) -> None:
     assert plain["anonymised"] is False
 
 
-@pytest.mark.parametrize("shift", ["10", "0", "soon", "7.0", "70000", "-70000"])
+@pytest.mark.parametrize("shift", ["36498", "-36498", "7", "-7"])
+def test_a_shift_of_whole_weeks(shift: str) -> None:
+    assert make_disguise(SALT, shift).shift_days == int(shift)
+
+
+@pytest.mark.parametrize("shift", ["10", "0", "soon", "7.0", "36505", "-36505"])
 def test_a_shift_that_is_not_whole_weeks_is_refused(shift: str) -> None:
     with pytest.raises(HakaruError, match="whole weeks in days such as 364"):
         make_disguise(SALT, shift)
