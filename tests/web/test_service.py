@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from hakaru.lake import Lake
+from hakaru.schema import INGESTS, REJECTS
 from hakaru.web.access import Viewer
 from hakaru.web.filters import CompareQuery, FigureQuery, Filters, JobsQuery, PeopleQuery
 from hakaru.web.readers import Readers
 from hakaru.web.service import Asker, Service
 from hakaru.web.service._overview import _levels
-from tests.conftest import job, put_jobs, utc
+from tests.conftest import job, put, put_jobs, utc
 
 BOSS, U1 = Viewer("operator", "boss"), Viewer("user", "u1", "u1")
 TOKYO = '{"zone": "Asia/Tokyo"}'
@@ -69,6 +70,8 @@ def test_means_over_the_period_weigh_its_bins_by_their_length() -> None:
     rows = [dict(zip(names, each, strict=True)) for each in bins]
     load: Any = SimpleNamespace(rows=rows, table=SimpleNamespace(num_rows=2))
     assert _levels(load) == {"busy_pes": 1.0, "jobs_waiting": 5.0, "utilisation": 4 / 20}
+    rows[1]["num_pes_installed"] = None
+    assert _levels(load) == {"busy_pes": 1.0, "jobs_waiting": 5.0, "utilisation": None}
 
 
 def test_jobs_of_unknown_run_time_come_last_either_way(tmp_path: Path) -> None:
@@ -117,6 +120,29 @@ def test_sizes_count_in_the_unit_that_is_asked_for(tmp_path: Path) -> None:
         asker = Service(Readers(lake, unit=unit)).of(BOSS)  # type: ignore[arg-type]
         assert asker.clusters().clusters[0].unit == unit
         assert asker.jobs(JobsQuery()).rows[0]["num_pes"] == size
+
+
+def test_the_data_page_has_the_last_fifty_ingests_the_latest_first(tmp_path: Path) -> None:
+    lake = put_jobs(Lake.create(tmp_path), [job(1)])
+    at = [utc(f"2099-01-{day:02}T00:00:00") for day in range(1, 32)]
+    at += [utc(f"2099-02-{day:02}T00:00:00") for day in range(1, 22)]
+    base = {"cluster": "c", "source": "swf", "synthetic": False, "inputs": ["a"]}
+    rows = [base | {"ingest_id": str(n), "started_at": t, "ended_at": t} for n, t in enumerate(at)]
+    put(lake, INGESTS.name, rows)
+    listed = [each["ingest_id"] for each in Service(Readers(lake)).of(BOSS).lake().ingests]
+    assert listed == [str(n) for n in range(51, 1, -1)]
+
+
+def test_the_first_place_of_a_reject_is_that_of_one_record(tmp_path: Path) -> None:
+    lake = put_jobs(Lake.create(tmp_path), [job(1)])
+    bad = {"cluster": "c", "source": "swf", "reason": "no end", "text": "…"}
+    put(
+        lake,
+        REJECTS.name,
+        [bad | {"file": f, "line": n} for f, n in (("b", 3), ("a", 9), ("a", 7))],
+    )
+    (found,) = Service(Readers(lake)).of(BOSS).lake().rejects or []
+    assert (found.num_rejects, found.first_file, found.first_line) == (3, "a", 7)
 
 
 def test_figures_of_processors_do_not_say_gpus(tmp_path: Path) -> None:

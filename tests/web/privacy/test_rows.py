@@ -167,6 +167,9 @@ def test_a_spread_is_of_twenty_jobs(tmp_path: Path) -> None:
         (row,) = answered(asker, "waits").rows
         assert (row["median_s"], row["mean_s"]) == (10.0, 10.0)
         assert [row[name] is not None for name in ("sd_s", "p90_s", "p95_s")] == [is_shown] * 3
+        (row,) = answered(asker, "request-accuracy").rows
+        assert (row["median"], row["mean"]) == (0.5, 0.5)
+        assert [row[name] is not None for name in ("sd", "p25", "p75")] == [is_shown] * 3
 
 
 def test_either_side_of_a_correlation_is_of_six(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from hakaru.web.service._clusters import EMPTY
 NUM_INGESTS = 50
 NUM_REASONS = 200
 REASONS = f"""
-    SELECT cluster, reason, count(*) AS num_rejects, min(file) AS first_file, min(line) AS first_line
+    SELECT cluster, reason, count(*) AS num_rejects,
+           min_by(file, (file, line)) AS first_file, min_by(line, (file, line)) AS first_line
     FROM rejects_stored GROUP BY cluster, reason ORDER BY num_rejects DESC, cluster, reason
     LIMIT {NUM_REASONS}
 """
