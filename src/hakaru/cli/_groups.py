@@ -65,7 +65,6 @@ def _measure(result: Result) -> str:
 def _taken(result: Result, rows: Sequence[int]) -> Result:
     import pyarrow as pa
 
-    table: pa.Table = result.table.take(
-        pa.array(rows, pa.int64())
-    )  # of no rows the type is not seen
+    places = pa.array(rows, pa.int64())  # an empty list alone would have no type
+    table: pa.Table = result.table.take(places)
     return replace(result, table=table)
