@@ -53,3 +53,59 @@ def test_units_stand_in_the_names_of_columns() -> None:
                     assert column.unit == unit, (table.name, column.name)
             if column.name.endswith("_at"):
                 assert (column.type, column.unit) == ("timestamp", "UTC"), column.name
+
+
+def test_what_makes_a_row_one_of_its_kind_and_when_it_is() -> None:
+    assert {table.name: (table.key, table.time) for table in TABLES.values()} == {
+        "jobs": (("cluster", "job_id", "submitted_at"), "submitted_at"),
+        "samples": (("cluster", "node", "gpu", "sampled_at"), "sampled_at"),
+        "nodes": (("cluster", "node", "since"), "since"),
+        "runs": (("cluster", "run_id", "started_at"), "started_at"),
+        "clusters": (("cluster", "source", "file"), ""),
+        "ingests": (("ingest_id",), "started_at"),
+        "rejects": (("cluster", "file", "line"), ""),
+    }
+    for table in TABLES.values():
+        assert {*table.key, *([table.time] if table.time else [])} <= {*table.names}
+        assert len({*table.names}) == len(table.names)
+
+
+def test_of_two_rows_of_a_job_the_one_that_knows_its_end_is_kept() -> None:
+    """A job that runs is ahead of one that waits, and of two that ended the later one counts."""
+    rows = [
+        ("'pending'", "NULL"),
+        ("'running'", "NULL"),
+        ("NULL", "1"),
+        ("'failed'", "2"),
+        ("'completed'", "3"),
+    ]
+    listed = ", ".join(f"({n}, {state}, {end})" for n, (state, end) in enumerate(rows))
+    order = ", ".join(f"{each} NULLS FIRST" for each in JOBS.prefer)
+    found = duckdb.sql(
+        f"SELECT n FROM (VALUES {listed}) AS jobs(n, state, ended_at) ORDER BY {order}"
+    ).fetchall()
+    assert [n for (n,) in found] == [0, 1, 2, 3, 4]
+
+
+def test_names_tell_the_types_of_columns() -> None:
+    """Counts are whole numbers, quantities with a unit in their name are not, the rest are texts."""
+    for table in TABLES.values():
+        for column in table.columns:
+            name = column.name
+            if name.startswith("num_"):
+                assert column.type == "bigint", name
+            if name.endswith(("_s", "_mib", "_w")):
+                assert column.type == "double", name
+            if name.endswith("_id") or name in ("cluster", "user", "account", "queue", "state"):
+                assert column.type == "string", name
+    assert SAMPLES.column("utilization").type == "double"
+    assert TABLES["ingests"].column("synthetic").type == "boolean"
+    assert TABLES["ingests"].column("inputs").type == "list<string>"
+    assert TABLES["nodes"].column("until").type == "timestamp"
+    assert TABLES["rejects"].column("line").type == "bigint"
+    assert (TABLES["runs"].column("median").type, TABLES["runs"].column("raw").type) == (
+        "double",
+        "string",
+    )
+    assert JOBS.column("exit_code").type == "bigint"
+    assert TABLES["ingests"].arrow().field("synthetic").type == pa.bool_()

@@ -1,4 +1,4 @@
-"""hakaru.toml: every default, every kind of wrong value, all problems at once, and what sources said."""
+"""hakaru.toml: every default, every key, the values that are allowed, and what sources said."""
 
 from __future__ import annotations
 
@@ -28,15 +28,6 @@ from hakaru.settings import (
 def toml(tmp_path: Path, text: str, **facts: dict[str, object]) -> Settings:
     (tmp_path / "hakaru.toml").write_text(text, encoding="utf-8")
     return load(tmp_path, facts)
-
-
-def problems(tmp_path: Path, text: str) -> list[str]:
-    with pytest.raises(SettingsError) as caught:
-        toml(tmp_path, text)
-    first, *listed, last = str(caught.value).splitlines()
-    assert first.startswith(f"{tmp_path / 'hakaru.toml'} has {len(listed)} problem(s)")
-    assert "docs/reference/settings.md" in last
-    return [line.strip() for line in listed]
 
 
 def test_defaults_without_a_file(tmp_path: Path) -> None:
@@ -147,6 +138,12 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
     assert (told["web.query_seconds"], Web().query_seconds) == ("30", 30.0)
     assert (told["web.cache_mb"], Web().cache_mb) == ("64", 64)
     assert (told["web.address_connections"], Web().address_connections) == ("64", 64)
+    for key in ("hosts", "operators"):
+        assert (told[f"web.{key}"], getattr(Web(), key)) == ("[]", ())
+    for key in ("users_per_file", "relative_dates"):
+        assert (told[f"clusters.NAME.{key}"], getattr(Cluster(), key)) == ("false", False)
+    assert (told["workspace.group"], Workspace().group) == ("none", None)
+    assert (told["web.proxy_header"], Web().proxy_header) == ("none", None)
     assert len(told) == len(KEYS)
 
 
@@ -155,6 +152,46 @@ def test_the_documented_defaults_are_the_real_ones() -> None:
 )
 def test_a_share_is_a_number_or_a_percentage(tmp_path: Path, text: str, share: float) -> None:
     assert toml(tmp_path, f"ingest.max_missing = {text}").ingest.max_missing == share
+
+
+def test_the_least_that_is_allowed(tmp_path: Path) -> None:
+    settings = toml(
+        tmp_path,
+        f"""
+        [engine]
+        threads = 1
+        [ingest]
+        max_ratio = 0.5
+        [web]
+        sessions = 1
+        hosts = []
+        proxy_header = "{"X" * 64}"
+        proxy_address = "0:0:0:0:0:0:0:1"
+        [clusters.c]
+        gpus_per_node = 1
+        working_hours = [0, 1]
+        nodes = []
+        zone = "Asia/Kolkata"
+        gpus = [{{since = "2018-01-01", count = 1}}, {{since = 2018-01-01T12:30:00, count = 2}}]
+        users_per_file = false
+        """,
+    )
+    assert (settings.engine.threads, settings.ingest.max_ratio) == (1, 0.5)
+    web = settings.web
+    assert (web.sessions, web.hosts, web.proxy_address) == (1, (), "::1")
+    c = settings.cluster("c")
+    assert (c.gpus_per_node, c.working_hours, c.nodes, c.users_per_file) == (1, (0, 1), (), False)
+    assert [span.since.isoformat() for span in c.gpus if span.since] == [
+        "2018-01-01T00:00:00+05:30",
+        "2018-01-01T12:30:00+05:30",
+    ]
+
+
+def test_a_zone_is_known_where_somebody_said_it(tmp_path: Path) -> None:
+    text = '[clusters.a]\nunit = "gpu"\n[clusters.b]\nzone = "UTC"'
+    settings = toml(tmp_path, text, c={"zone": "UTC"}, d={"unit": "cpu"})
+    assert [settings.cluster(name).has_zone for name in "abcd"] == [False, True, True, False]
+    assert {settings.cluster(name).zone for name in "abcd"} == {"UTC"}
 
 
 def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
@@ -195,135 +232,6 @@ def test_a_name_with_a_dot_is_one_table_of_the_file(tmp_path: Path) -> None:
     for name in ("abci-2.0", "a_1"):
         text = f'{toml_table(name)}\nzone = "Asia/Tokyo"'
         assert toml(tmp_path, text).cluster(name).zone == "Asia/Tokyo"
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("colour = 1", "colour: unknown key; known: workspace, engine, ingest, web, clusters"),
-        ("engine = 5", "engine: expected a table, found 5"),
-        ("engine.thread = 5", "engine.thread: unknown key; known: threads, memory, spark_master"),
-        ("engine.threads = 0", "engine.threads: expected a whole number of at least 1, found 0"),
-        ("engine.threads = true", "engine.threads: expected a whole number"),
-        ('engine.threads = "2"', "engine.threads: expected a whole number"),
-        ("engine.threads = 1.5", "engine.threads: expected a whole number"),
-        ("web.hosts = 'a'", "web.hosts: expected a list of texts, found 'a'"),
-        ("web.proxy_header = 'X-User'", "web: proxy_header and proxy_address go together"),
-        ("web.proxy_address = '10.0.0.5'", "web: proxy_header and proxy_address go together"),
-        (
-            "web.proxy_address = 'proxy'\nweb.proxy_header = 'X-User'",
-            "web.proxy_address: expected an IP address",
-        ),
-        (
-            "web.proxy_header = 'a:b'\nweb.proxy_address = '::1'",
-            "web.proxy_header: expected a header's name",
-        ),
-        ("clusters.a.users_per_file = 1", "clusters.a.users_per_file: expected true or false"),
-        ("engine.memory = 2", 'engine.memory: expected a size such as "2GB", found 2'),
-        (
-            'ingest.max_missing = "101%"',
-            'ingest.max_missing: expected a share such as "1%" or 0.01',
-        ),
-        (
-            "ingest.max_missing = 1",
-            'ingest.max_missing: 1 could be "1%" or "100%": write it with %',
-        ),
-        ("ingest.max_missing = -0.1", "ingest.max_missing: expected a share"),
-        ("ingest.max_missing = true", "ingest.max_missing: expected a share"),
-        ('ingest.max_missing = "few"', "ingest.max_missing: expected a share"),
-        ("ingest.max_unpacked = 5", "ingest.max_unpacked: expected a size"),
-        ("ingest.max_ratio = 0", "ingest.max_ratio: expected a number above 0"),
-        ('engine.memory = "lots"', "engine.memory: expected a size"),
-        ('engine.memory = "0GB"', "engine.memory: expected a size"),
-        ('engine.memory = "2GB\'; DROP"', "engine.memory: expected a size"),
-        ('engine.spark_master = ""', "engine.spark_master: expected a text, found ''"),
-        ("engine.spark_master = 1", "engine.spark_master: expected a text"),
-        ("clusters = []", "clusters: expected a table, found []"),
-        ("clusters.c = 1", "clusters.c: expected a table, found 1"),
-        ("clusters.c.sone = 1", "clusters.c.sone: unknown key; known: zone, unit"),
-        ('clusters.c.zone = "Tokyo"', "clusters.c.zone: expected an IANA time zone"),
-        ("clusters.c.zone = 9", "clusters.c.zone: expected an IANA time zone"),
-        ('clusters.c.zone = "../../etc/passwd"', "clusters.c.zone: expected an IANA time zone"),
-        ('clusters.c.unit = "node"', 'clusters.c.unit: expected "gpu" or "cpu", found \'node\''),
-        ("clusters.c.gpus_per_node = -1", "clusters.c.gpus_per_node: expected a whole number"),
-        ("clusters.c.cpus_per_node = 0", "clusters.c.cpus_per_node: expected a whole number"),
-        ("clusters.c.working_hours = [18, 9]", "clusters.c.working_hours: expected two hours"),
-        ("clusters.c.working_hours = [9]", "clusters.c.working_hours: expected two hours"),
-        ("clusters.c.working_hours = [9, 25]", "clusters.c.working_hours: expected two hours"),
-        ("clusters.c.working_hours = 9", "clusters.c.working_hours: expected two hours"),
-        ("clusters.c.working_hours = [true, 9]", "clusters.c.working_hours: expected two hours"),
-        ('clusters.c.nodes = "many"', "clusters.c.nodes: expected a number or a list"),
-        ("clusters.c.nodes = 0", "clusters.c.nodes: expected a whole number"),
-        ("clusters.c.nodes = true", "clusters.c.nodes: expected a whole number"),
-        ("clusters.c.nodes = [1]", "clusters.c.nodes: expected {since = 2018-01-01, count = 38}"),
-        ("clusters.c.nodes = [{since = 2018-01-01}]", "clusters.c.nodes: expected {since"),
-        ("clusters.c.nodes = [{count = 1, x = 2}]", "clusters.c.nodes: expected {since"),
-        ('clusters.c.nodes = [{since = "soon", count = 1}]', "clusters.c.nodes: expected a date"),
-        ("clusters.c.nodes = [{since = 5, count = 1}]", "clusters.c.nodes: expected a date"),
-        ("clusters.c.nodes = [{count = 1}, {count = 2}]", "clusters.c.nodes: the dates of `since`"),
-        (
-            "clusters.c.nodes = [{since = 2019-01-01, count = 1}, {since = 2018-01-01, count = 2}]",
-            "clusters.c.nodes: the dates of `since` must rise",
-        ),
-        ("clusters.c.queues = 1", "clusters.c.queues: expected a table, found 1"),
-        ("clusters.c.queues.q = 1", "clusters.c.queues.q: expected a table, found 1"),
-        ("clusters.c.queues.q.max = 1", "clusters.c.queues.q.max: unknown key"),
-        ("clusters.c.queues.q.max_gpus = 0", "clusters.c.queues.q.max_gpus: expected a whole"),
-        ("clusters.c.queues.q.max_nodes = 1.5", "clusters.c.queues.q.max_nodes: expected a whole"),
-        ("clusters.c.queues.q.max_walltime_h = 0", "clusters.c.queues.q.max_walltime_h: expected"),
-        ("clusters.c.queues.q.max_walltime_h = inf", "clusters.c.queues.q.max_walltime_h: expe"),
-        ("clusters.c.queues.q.max_walltime_h = nan", "clusters.c.queues.q.max_walltime_h: expe"),
-        ("clusters.c.queues.q.max_walltime_h = true", "clusters.c.queues.q.max_walltime_h: exp"),
-        ('clusters."a b".unit = "gpu"', "clusters.a b: a cluster's name has only letters"),
-        ('clusters."".unit = "gpu"', "clusters.: a cluster's name must not be empty"),
-        ('clusters." ".unit = "gpu"', "clusters. : a cluster's name must not be empty"),
-        ('clusters."x\'y".nodes = 1', "clusters.x'y: a cluster's name has only letters"),
-    ],
-)
-def test_a_wrong_value_is_named_with_what_was_expected(
-    tmp_path: Path, text: str, problem: str
-) -> None:
-    (found,) = problems(tmp_path, text)
-    assert found.startswith(problem)
-
-
-def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
-    found = problems(
-        tmp_path,
-        """
-        colour = "red"
-        [engine]
-        threads = -1
-        memory = "big"
-        [clusters.c]
-        zone = "Mars"
-        queues.q.max_gpus = "all"
-        [clusters.d]
-        nodes = []
-        working_hours = [5, 5]
-        """,
-    )
-    assert [line.split(":")[0] for line in found] == [
-        "colour",
-        "engine.threads",
-        "engine.memory",
-        "clusters.c.zone",
-        "clusters.c.queues.q.max_gpus",
-        "clusters.d.working_hours",
-    ]
-
-
-@pytest.mark.parametrize("content", [b"[engine", b"a = ", b"\xff\xfe", b"a = 1\na = 2\n"])
-def test_what_is_not_toml_is_named(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "hakaru.toml").write_bytes(content)
-    with pytest.raises(SettingsError, match=r"hakaru\.toml: not valid TOML"):
-        load(tmp_path)
-
-
-def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
-    (tmp_path / "hakaru.toml").mkdir()
-    with pytest.raises(SettingsError, match=r"hakaru\.toml: cannot be read: Is a directory"):
-        load(tmp_path)
 
 
 def test_the_file_has_the_last_word_over_what_a_source_said(tmp_path: Path) -> None:
