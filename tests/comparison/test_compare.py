@@ -222,6 +222,21 @@ def test_jobs_left_out_by_cluster_and_rule(site: Session) -> None:
     ]
 
 
+def test_jobs_left_out_of_two_clusters(site: Session) -> None:
+    metrics, longer = find_metrics(["run_mean_completed_s"]), Selection(min_run_s=100.0)
+    short = "only jobs that ran for at least 100 s"
+    assert compare(site, ["d", "c"], metrics, [], longer).left_out == [
+        f"c, walltime: 1 of 3 jobs; left out 1: {short}, 1: only jobs that are completed",
+        f"d, walltime: 1 of 2 jobs; left out 1: {short}",
+    ]
+
+
+def test_what_is_not_a_number_is_no_cell(site: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hakaru.comparison._compare.read", lambda *_: Cell(float("nan")))
+    told = compare(site, ["c"], find_metrics(["num_jobs"]), [], Selection())
+    assert told.cell("num_jobs", "c") == Cell(None, "these jobs do not define it")
+
+
 def test_jobs_of_the_other_unit_are_told_once(lake: Lake) -> None:
     rows = [job(n, num_gpus=0, num_cpus=8, run_s=60.0) for n in range(1200)]
     put_jobs(lake, [*rows, job(5000, run_s=360_000.0)])

@@ -18,7 +18,7 @@ from hakaru.reference.published import Published
         ("A/b@12 c.csv (Hu et al., SC21, doi:10.1/2)", "A/b (Hu et al., SC21)"),
         ("X, Y & Z, a long title, IPSJ Report", "X, Y & Z, IPSJ Report"),
         ("msr-fiddle/philly-traces README", "msr-fiddle/philly-traces README"),
-        ("A & B, a title, arXiv:1909.1, v2", "A & B, arXiv:1909.1"),
+        ("A & B, a title, arXiv:2301.1, v2", "A & B, arXiv:2301.1"),
         ("Hu et al., a title, SC21, pp. 1-14", "Hu et al., SC21"),
         ("Archive/logs 1.swf (no paper)", "Archive/logs 1.swf (no paper)"),
     ],
