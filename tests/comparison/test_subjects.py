@@ -129,6 +129,8 @@ def test_a_subject_of_two_numbers_is_judged_by_both() -> None:
     assert contrast.differs, "by the mean"
     assert contrast.published == [], "the figures are those of its first number, the median"
     assert contrasts(compared(medians)) == [], "one number of two says too little"
+    unknown = line("run_mean_s", Cell(None), Cell(20.0))
+    assert contrasts(compared(unknown, medians)) == [], "and so does one that is not known"
 
 
 def test_subjects_that_differ_come_first_and_keep_their_order() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hakaru.reference.metrics import load_metrics, read
+from hakaru.reference.metrics import Cell, load_metrics, read, wanted_states
 
 Rows = list[dict[str, Any]]
 
@@ -152,3 +152,135 @@ def test_a_job_of_unknown_size_is_neither_with_gpus_nor_without() -> None:
     rows = [*SIZES, {"num_gpus": None, "num_jobs": 1, "pe_hours": None}]
     assert read(load_metrics()["num_gpu_jobs"], rows).value == 100
     assert read(load_metrics()["num_cpu_jobs"], rows).value == 40
+
+
+WORDS = {
+    "mean": ", mean", "median": ", median", "p25": "25th percentile", "p75": "75th percentile",
+    "p90": "90th percentile", "failed": "failed", "cancelled": "cancelled", "completed": "completed",
+    "spearman": "Spearman", "logpearson": "Pearson of logarithms", "users": "Users", "wait": "Wait",
+    "hour": "hour", "weekday": "day", "wra": "Walltime request accuracy", "gpus": "GPU", "cpus": "Processors",
+}  # fmt: skip
+
+
+def test_a_label_says_what_its_id_says() -> None:
+    """Run time is labelled alike for all jobs and for completed ones: the line says which are counted."""
+    for id, metric in load_metrics().items():
+        own = id.removesuffix("_completed_s").split("_")
+        if id in ("utilisation_mean", "jobs_per_user_mean"):
+            own = own[:-1]
+        for word in own:
+            assert WORDS.get(word, "") in metric.label, id
+        assert ("same_user" in id) == ("a user's" in metric.label), id
+        assert ("gpu_time" in id) == ("-time" in metric.label), id
+
+
+def test_a_unit_is_that_of_the_id() -> None:
+    for id, metric in load_metrics().items():
+        assert (metric.unit == "s") == id.endswith("_s"), id
+        is_share = id.startswith(("share_", "wra_", "utilisation", "top10pct"))
+        assert (metric.unit == "share") == is_share, id
+        assert (metric.unit == "correlation") == id.endswith("_size_run"), id
+        assert metric.subject and bool(metric.analysis) != bool(metric.setting), id
+
+
+def test_states_that_a_metric_counts() -> None:
+    metrics = load_metrics()
+    failed = ("failed", "out_of_memory", "node_failed")
+    assert wanted_states(metrics["share_failed"]) == failed
+    assert wanted_states(metrics["num_failed_jobs"]) == failed
+    assert wanted_states(metrics["share_completed"]) == ("completed",)
+    assert wanted_states(metrics["num_jobs"]) == wanted_states(metrics["share_single_pe"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("ids", "column", "rows", "reason"),
+    [
+        (
+            ("num_failed_jobs", "share_completed", "share_failed", "share_gpu_time_cancelled"),
+            "state",
+            STATES,
+            "50 % of the jobs: the log does not say how they ended",
+        ),
+        (
+            ("num_gpu_jobs", "num_cpu_jobs", "gpus_per_job_mean", "share_2_gpus"),
+            "num_gpus",
+            SIZES,
+            "50 % of the jobs: the log does not count their GPUs",
+        ),
+        (
+            ("share_one_node", "share_multi_node"),
+            "parallelism",
+            CLASSES,
+            "50 % of the jobs: the log does not say on how many nodes they ran",
+        ),
+    ],
+)
+def test_half_of_the_jobs_unknown(
+    ids: tuple[str, ...], column: str, rows: Rows, reason: str
+) -> None:
+    many = sum(row["num_jobs"] for row in rows)
+    word = "unknown-nodes" if column == "parallelism" else None
+    rows = [*rows, {column: word, "num_jobs": many, "pe_hours": 1.0}]
+    for id in ids:
+        assert read(load_metrics()[id], rows) == Cell(None, reason), id
+
+
+def test_numbers_that_need_no_state_and_no_nodes() -> None:
+    """All jobs count, also those that do not say how they ended or on how many nodes they ran."""
+    rows = [*STATES, {"state": None, "num_jobs": 1000, "pe_hours": 1.0}]
+    assert read(load_metrics()["num_jobs"], rows).value == 2000
+    rows = [*CLASSES, {"parallelism": "unknown-nodes", "num_jobs": 100, "pe_hours": 1.0}]
+    assert read(load_metrics()["share_single_pe"], rows).value == pytest.approx(0.35)
+
+
+@pytest.mark.parametrize(
+    ("id", "rows", "reason"),
+    [
+        ("num_users", [], "the log does not name them"),
+        ("num_accounts", HOLDERS[:1], "the log does not name them"),
+        ("peak_weekday", [*DAYS[:6], {"weekday": 6, "mean": None}], "a day of the week has no job"),
+        ("weekday_peak_ratio", [*DAYS[:6], {"weekday": 6, "mean": 0.0}], "a day of the week has no job"),
+        ("interarrival_median_s", [], "there are no two jobs"),
+        ("interarrival_same_user_p25_s", GAPS[:1], "no user is known to have two jobs"),
+        ("spearman_size_run", SCALING[1:], "all jobs are of one size or one run time"),
+        ("max_nodes_per_job", [{"max_nodes": None}], "the log does not say on how many nodes they ran"),
+        ("wait_mean_s", [], "there are no such jobs"),
+    ],
+)  # fmt: skip
+def test_why_a_number_is_missing(id: str, rows: Rows, reason: str) -> None:
+    assert read(load_metrics()[id], rows) == Cell(None, reason)
+
+
+def test_which_analysis_gives_a_number() -> None:
+    of = {
+        "states": "num_jobs num_failed_jobs num_gpu_jobs num_cpu_jobs gpus_per_job_mean gpus_per_job_median "
+        "gpus_per_job_max share_2_gpus share_3_to_8_gpus share_over_8_gpus share_gpu_time_256_gpus "
+        "share_completed share_failed share_cancelled share_gpu_time_completed share_gpu_time_failed "
+        "share_gpu_time_cancelled",
+        "arrivals-by-hour": "num_days peak_hour",
+        "arrivals-by-weekday": "peak_weekday weekday_peak_ratio",
+        "concentration": "num_users num_accounts jobs_per_user_mean top10pct_user_job_share",
+        "utilisation": "utilisation_mean",
+        "parallelism": "share_single_pe share_gpu_time_single_pe share_one_node share_multi_node",
+        "queues": "max_nodes_per_job",
+        "request-accuracy": "wra_mean wra_median share_at_max",
+        "walltime": "run_mean_s run_median_s run_max_s run_mean_completed_s run_median_completed_s",
+        "size-vs-walltime": "spearman_size_run logpearson_size_run",
+        "waits": "wait_mean_s wait_median_s wait_p90_s",
+        "interarrivals": "interarrival_p25_s interarrival_median_s interarrival_p75_s "
+        "interarrival_same_user_p25_s interarrival_same_user_median_s",
+    }
+    metrics = load_metrics()
+    named = {id: analysis for analysis, ids in of.items() for id in ids.split()}
+    assert {id: metric.analysis for id, metric in metrics.items() if metric.analysis} == named
+    sized = {id for id, metric in metrics.items() if metric.by == "num_gpus"}
+    assert sized == {id for id in named if "gpus" in id or id in ("num_gpu_jobs", "num_cpu_jobs")}
+    assert all(metric.by in (None, "num_gpus") for metric in metrics.values())
+    settings = {id: metric.setting for id, metric in metrics.items() if metric.setting}
+    assert settings == {
+        "num_nodes": "nodes",
+        "num_gpus": "gpus",
+        "num_cpus": "cpus",
+        "gpus_per_node": "gpus_per_node",
+        "cpus_per_node": "cpus_per_node",
+    }

@@ -130,6 +130,17 @@ def test_clusters_are_found_however_they_are_written() -> None:
         "KISTI Neuron",
     ]
     assert find_clusters(["helios"]) == ["Helios"]  # not its parts
+    assert find_clusters(["philly", "Kraken"]) == ["Philly", "Kraken"]  # as they were named
+    assert find_clusters([]) == []
+
+
+def test_a_name_that_fits_several_clusters_lists_those() -> None:
+    with pytest.raises(HakaruError) as refused:
+        find_clusters(["Kraken", "venu", "RSC"])
+    assert str(refused.value) == (
+        "there is no published cluster 'RSC'; known: Meta RSC-1, Meta RSC-2, Meta RSC-1+2 "
+        "(or none, all)"
+    )
 
 
 @pytest.mark.parametrize("name", ["nowhere", "rsc", ""])
@@ -143,6 +154,12 @@ def test_the_parts_of_a_whole_are_left_out_of_the_short_form() -> None:
     assert set(without_parts(first_of_each("run_median_s"))) == {
         *("Acme-Seren", "Acme-Kalos", "Philly", "Helios", "PAI"),
     }
+
+
+def test_metrics_come_in_the_order_of_the_list() -> None:
+    found = find_metrics(["wra_median", "num_jobs", "wra_mean"])
+    assert [metric.id for metric in found] == ["num_jobs", "wra_mean", "wra_median"]
+    assert find_metrics(()) == list(load_metrics().values())
 
 
 def test_an_unknown_metric_is_refused() -> None:
@@ -213,9 +230,39 @@ def test_unknown_stays_unknown() -> None:
     assert read(metric(column="mean_jobs", reduce="ratio"), empty_day).value is None
 
 
-@pytest.mark.parametrize(("num_unknown", "value"), [(0, 0.5), (1, 99 / 199), (3, None)])
+def test_a_day_without_a_number_has_no_peak_and_no_ratio() -> None:
+    days = [{"day": 0, "mean": 4.0}, {"day": 1, "mean": None}, {"day": 2, "mean": 9.0}]
+    peak = metric(column="mean", reduce="peak", key="day", missing="why")
+    assert read(peak, days) == Cell(None, "why")
+    assert read(metric(column="mean", reduce="ratio", missing="why"), days) == Cell(None, "why")
+    ties = [{"day": 3, "mean": 9.0}, {"day": 5, "mean": 9.0}]
+    assert read(peak, ties) == Cell(3.0), "the first of the busiest"
+
+
+def test_the_most_of_what_is_known() -> None:
+    most = metric(column="n", reduce="max")
+    assert read(most, [{"n": None}, {"n": 3}, {"n": 2}]) == Cell(3.0)
+    assert read(most, [{"n": None}]) == Cell(None, "there are no such jobs")
+    assert read(most, []) == Cell(None, "there are no such jobs")
+    empty = metric(column="n", reduce="mean", weight="k", missing="why")
+    assert read(empty, [{"n": 3, "k": 0}]) == Cell(None, "why")
+    assert read(metric(column="n", reduce="median", weight="k"), [{"n": 3, "k": 0}]).value is None
+    assert read(metric(column="n", reduce="share"), [{"n": 0}]).value is None
+
+
+def test_the_middle_of_counted_values() -> None:
+    """1 1 1 2 9: 2 is not the middle; of 1 1 2 9 it is half way between 1 and 2."""
+    middle = metric(column="n", reduce="median", weight="k")
+    for counts, value in [((3, 1, 1), 1.0), ((2, 1, 1), 1.5), ((1, 1, 1), 2.0), ((0, 0, 2), 9.0)]:
+        rows = [{"n": n, "k": k} for n, k in zip((9, 2, 1), reversed(counts), strict=True)]
+        assert read(middle, rows) == Cell(value), counts
+
+
+@pytest.mark.parametrize(
+    ("num_unknown", "value"), [(0, 0.5), (1, 99 / 199), (2, 99 / 200), (3, None)]
+)
 def test_many_unknown_jobs_leave_no_value(num_unknown: int, value: float | None) -> None:
-    """Of about 200 jobs one without a state is borne, three (above 1 %) are not."""
+    """Of about 200 jobs two without a state are borne, three (above 1 %) are not."""
     rows = [{"state": "completed", "num_jobs": 99}, {"state": "failed", "num_jobs": 99}]
     rows += [{"state": None, "num_jobs": num_unknown}] if num_unknown else []
     share = metric(
