@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from rich.filesize import decimal
 
 from hakaru.cli import main
+from hakaru.cli.lake import _listed
 from hakaru.lake import Lake
+from hakaru.web.what_if.kept import keep
 from tests._cli import hakaru
-from tests.conftest import job, put, put_jobs, utc
 
 HEADER = (
     "id, user, group, queue, nodes, gpus, walltime_req, termcode, "
@@ -114,45 +114,26 @@ def test_standard_input_is_called_a_dash_with_a_mark_of_its_contents(tmp_path: P
     )
 
 
-def test_replaced_files_are_kept_as_long_as_is_asked(lake: Lake) -> None:
-    for number in range(3):
-        put_jobs(lake, [job(number)])
-
-    def files() -> int:
-        found = (lake.root / "jobs").rglob("*.parquet")
-        return sum("_delta_log" not in path.parts for path in found)
-
-    before = files()
-    compact = ("lake", "compact", "-w", lake.workspace)
-    assert hakaru(*compact).exit_code == 0 and files() > before  # the joined one, beside the others
-    put_jobs(lake, [job(9)])
-    assert hakaru(*compact, "--retain-hours", 0).exit_code == 0
-    assert files() == sum(table.num_files for table in lake.status() if table.name == "jobs")
+def test_what_if_runs_over_its_jobs_go_with_a_cluster(space: Path, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for number, cluster in enumerate(("one", "one", "two")):
+        keep(space, f"run{number}", tmp_path / "files", {"wanted": {"cluster": cluster}})
+    told = hakaru("lake", "forget", "--cluster", "two", "--yes", "-w", space).stdout
+    assert told.endswith("1 of ingests, and 1 what-if run\n")
+    told = hakaru("lake", "forget", "--cluster", "one", "--yes", "-w", space).stdout
+    assert told.endswith("1 of ingests, and 2 what-if runs\n")
 
 
-def test_status_has_each_number_under_its_heading(lake: Lake) -> None:
-    days = ("2018-01-01", "2018-01-03", "2018-01-09")
-    put(lake, "jobs", [job(n, submitted_at=utc(f"{day}T05:30:00"), user=f"u{n % 2}")
-                       for n, day in enumerate(days)])  # fmt: skip
-    for id, day in (("a", "2018-02-01"), ("b", "2018-02-03")):
-        at = {"started_at": utc(f"{day}T00:00:00"), "ended_at": utc(f"{day}T00:07:00")}
-        put(
-            lake,
-            "ingests",
-            [{"ingest_id": id, "cluster": "c", "source": "x", "synthetic": False} | at],
-        )
-    for reason, first, num in (("seldom", 5, 1), ("often", 7, 3)):
-        put(lake, "rejects", [{"cluster": "c", "file": "f.csv", "line": line, "reason": reason, "text": ""}
-                              for line in range(first, first + num)])  # fmt: skip
-    lines = hakaru("lake", "status", "-w", lake.workspace).output.splitlines()
-    cells = [
-        [cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.count("│") > 5
-    ]
-    assert ["c", "3", "2", "2018-01-01 05:30", "2018-01-09 05:30", "2018-02-03 00:07"] in cells
-    (stored,) = [table for table in lake.status() if table.name == "jobs"]
-    (shown,) = [row for row in cells if row[0] == "jobs"]
-    assert shown[1:4] == ["3", "1", decimal(stored.num_bytes)]
-    assert [line for line in lines if line.startswith("rejected")] == [
-        "rejected in c: 3 × often (first: f.csv, line 7)",
-        "rejected in c: 1 × seldom (first: f.csv, line 5)",
-    ]
+def test_one_row_is_a_row_and_thousands_are_set_apart() -> None:
+    assert _listed({"jobs": 1, "samples": 0, "ingests": 1}) == "1 row of jobs, 1 of ingests"
+    assert _listed({"samples": 0, "jobs": 2000, "rejects": 1234}) == (
+        "2,000 rows of jobs, 1,234 of rejects"
+    )
+
+
+def test_rejects_are_cleared_without_asking_and_jobs_stay(space: Path, tmp_path: Path) -> None:
+    told = hakaru(
+        "lake", "forget", "--cluster", "one", "--rejects", tmp_path / "log.csv", "-w", space
+    )
+    assert told.stdout == f"one: removed 1 rejects of {tmp_path / 'log.csv'}; its jobs stay\n"
+    assert Lake.open(space).clusters() == ["one", "two"]

@@ -195,8 +195,8 @@ def _rejects(lake: Lake) -> list[str]:
 
     con, rejects = connect(Engine()), select_files(REJECTS, lake.files(REJECTS))
     rows = con.execute(
-        "SELECT cluster, reason, count(*), min(file), min(line) "
-        f"FROM ({rejects}) GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 20"
+        "SELECT cluster, reason, count(*), first(file ORDER BY file, line), first(line ORDER BY file, line) "
+        f"FROM ({rejects}) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 20"
     ).fetchall()
     files = con.execute(
         f"SELECT cluster, file FROM ({rejects}) GROUP BY 1, 2 ORDER BY count(*) DESC, 1, 2 LIMIT 5"
