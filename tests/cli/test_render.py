@@ -17,8 +17,10 @@ from hakaru.cli._render import (
     cell,
     notes,
     result_lines,
+    to_csv,
     to_json,
     to_markdown,
+    unit_of,
     write_parquet,
     write_result,
 )
@@ -48,6 +50,9 @@ TABLE: dict[str, list[Any]] = {
         ("since_at", datetime(2018, 3, 4, 5, 6, 7, tzinfo=UTC), "2018-03-04 05:06+00:00"),
         ("queue", None, "–"),
         ("queue", "normal", "normal"),
+        ("queue", "a\nb\x1b", "a\\u000ab\\u001b"),
+        ("median_share", 0.0, "0.00%"),
+        ("num_jobs", 0, "0"),
     ],
 )
 def test_cells(name: str, value: Any, text: str) -> None:
@@ -128,15 +133,56 @@ def test_a_table_s_lines() -> None:
 
 
 def test_json_holds_the_numbers_as_they_are() -> None:
-    made = result("states", TABLE, {"that ran": 40}, params={"top": 3})
-    document = json.loads(to_json(made))
-    assert (document["num_selected"], document["num_used"]) == (100, 60)
-    assert document["left_out"] == [{"only_jobs": "that ran", "num_jobs": 40}]
-    assert document["params"] == {"top": 3} and document["clusters"] == ["c"]
-    assert document["rows"][0] == {
-        "state": "completed", "num_jobs": 12345, "mean_h": 1.5, "share": 0.98765,
+    made = result("states", TABLE, {"that ran": 40}, params={"top": 3}, synthetic=True)
+    made = replace(made, missing={"c": 0.25}, units={"c": "gpu"})
+    document = json.loads(to_json(made, ["  a remark"]))
+    rows = document.pop("rows")
+    assert document == {
+        "analysis": "states", "title": "How jobs ended", "reproduces": "AAIC Fig. 3",
+        "clusters": ["c"], "synthetic": True, "synthetic_clusters": ["c"], "units": {"c": "gpu"},
+        "params": {"top": 3}, "num_selected": 100, "num_used": 60, "missing": {"c": 0.25},
+        "left_out": [{"only_jobs": "that ran", "num_jobs": 40}], "remarks": ["a remark"],
     }  # fmt: skip
-    assert document["rows"][2]["mean_h"] is None
+    assert rows[0] == {"state": "completed", "num_jobs": 12345, "mean_h": 1.5, "share": 0.98765}
+    assert rows[2]["mean_h"] is None
+    at = datetime(2018, 3, 4, 5, 6, 7, tzinfo=UTC)
+    dated = json.loads(to_json(result("load", {"since_at": [at], "num_jobs": [1]})))
+    assert dated["rows"][0]["since_at"] == "2018-03-04T05:06:07+00:00"
+    assert dated["synthetic"] is False and dated["remarks"] == []
+
+
+def test_a_name_that_reads_as_a_formula_is_marked_in_csv_only() -> None:
+    made = result("states", {"state": ["=1+1", "-5", "ok"], "num_jobs": [-1, 2, 3]})
+    assert to_csv(made).splitlines()[1:] == ['"\'=1+1",-1', '"-5",2', '"ok",3']
+    assert json.loads(to_json(made))["rows"][0] == {"state": "=1+1", "num_jobs": -1}
+
+
+@pytest.mark.parametrize(
+    ("units", "unit"),
+    [({}, "gpu"), ({"c": "cpu"}, "cpu"), ({"c": "cpu", "d": "gpu"}, "gpu"), ({"c": "gpu"}, "gpu")],
+)
+def test_the_unit_is_processors_only_where_all_clusters_count_them(
+    units: dict[str, Any], unit: str
+) -> None:
+    assert unit_of(replace(result("states", TABLE), units=units)) == unit
+
+
+def test_a_table_in_a_file_is_whole_and_has_no_trailing_blanks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    wide: dict[str, list[Any]] = {"state": ["x"], **{f"num_{n}": [123456] for n in range(9)}}
+    write_result(result("states", wide), "table", tmp_path / "t.txt", ["and this"])
+    lines = (tmp_path / "t.txt").read_text().splitlines()
+    assert lines[2].split() == [*wide] and lines[-1] == "and this"
+    assert not any(line.endswith(" ") for line in lines)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_notes_are_indented_under_what_they_belong_to() -> None:
+    made = result("states", {"state": ["x"]})
+    lines = [text for text, _ in result_lines(made, 24, ["  one two three four five", "more"])]
+    assert lines[-4:] == ["c: 100 of 100 jobs", "  one two three four", "    five", "more"]
 
 
 def test_markdown_escapes_its_bars_and_counts_the_rows_left_off() -> None:
