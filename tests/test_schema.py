@@ -75,16 +75,19 @@ def test_of_two_rows_of_a_job_the_one_that_knows_its_end_is_kept() -> None:
     rows = [
         ("'pending'", "NULL"),
         ("'running'", "NULL"),
+        ("'cancelled'", "NULL"),
         ("NULL", "1"),
         ("'failed'", "2"),
         ("'completed'", "3"),
     ]
-    listed = ", ".join(f"({n}, {state}, {end})" for n, (state, end) in enumerate(rows))
+    numbered = [f"({n}, {state}, {end})" for n, (state, end) in enumerate(rows)]
+    listed = ", ".join(reversed(numbered))
     order = ", ".join(f"{each} NULLS FIRST" for each in JOBS.prefer)
     found = duckdb.sql(
         f"SELECT n FROM (VALUES {listed}) AS jobs(n, state, ended_at) ORDER BY {order}"
     ).fetchall()
-    assert [n for (n,) in found] == [0, 1, 2, 3, 4]
+    assert [n for (n,) in found] == [0, 1, 2, 3, 4, 5]
+    assert TABLES["clusters"].prefer == ("said_at",), "a file's last word stands"
 
 
 def test_names_tell_the_types_of_columns() -> None:

@@ -212,6 +212,7 @@ def test_an_interval_without_ends_is_null_in_data_and_absent_on_the_page() -> No
         "c": {"value": 0.25, "low": None, "high": None},
         "d": {"value": 0.25, "low": 0.0, "high": None},
     }
+    assert [each["differs"] for each in to_document(half)["contrasts"]] == [False]
     assert to_markdown(half).count("| 0.250 |") == 1
     marked = Line(METRICS["spearman_size_run"], "", {"c": Cell(0.5, "", 0.0, 0.75, "of some")}, {})
     assert "| 0.500 [0.000, 0.750] (a) |" in to_markdown(compared(marked))

@@ -51,6 +51,8 @@ BY_NAME = {subject.name: subject for subject in SUBJECTS}
 def test_each_number_in_its_own_place(name: str, cells: dict[str, float], told: str) -> None:
     subject = BY_NAME[name]
     assert {*subject.metrics} == {*cells}
+    for by, id in zip(subject.by, subject.metrics, strict=bool(subject.by)):
+        assert by in id.split("_"), "what a judgement goes by"
     listed = [Cell(cells[metric]) for metric in subject.metrics]
     assert subject.say(listed, "gpu", "long jobs") == told
 

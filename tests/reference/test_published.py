@@ -130,6 +130,7 @@ def test_clusters_are_found_however_they_are_written() -> None:
         "KISTI Neuron",
     ]
     assert find_clusters(["helios"]) == ["Helios"]  # not its parts
+    assert find_clusters(["acme"]) == ["Acme"]
     assert find_clusters(["philly", "Kraken"]) == ["Philly", "Kraken"]  # as they were named
     assert find_clusters([]) == []
 
