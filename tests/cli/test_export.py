@@ -14,7 +14,7 @@ import pytest
 from hakaru.cli import export
 from hakaru.lake import Lake
 from tests._cli import hakaru
-from tests.conftest import job, put_jobs, utc
+from tests.conftest import job, put, put_jobs, utc
 
 
 @pytest.fixture
@@ -100,6 +100,18 @@ def test_the_jobs_of_one_cluster_are_written_with_its_settings(jobs: Lake, tmp_p
         assert first == f"{name}: wrote {num} of {num} jobs as swf to {out}"
         assert last == f"  manifest {tmp_path / f'{name}.manifest.json'}"
         assert zone in out.read_text()
+        assert out.read_text().splitlines()[-1].split()[4] == {"c": "1", "d": "4"}[name]
+
+
+def test_synthetic_jobs_are_marked(lake: Lake, tmp_path: Path) -> None:
+    put(lake, "jobs", [job(1)])
+    at = utc("2018-02-01T00:00:00")
+    made = {"ingest_id": "s", "cluster": "c", "source": "synth", "synthetic": True}
+    put(lake, "ingests", [made | {"started_at": at, "ended_at": at}])
+    out = tmp_path / "o.swf"
+    told = hakaru("export", "-w", lake.workspace, "--format", "swf", "-o", out).stdout
+    assert told.startswith("c (SYNTHETIC data): wrote 1 of 1 jobs")
+    assert json.loads((tmp_path / "o.manifest.json").read_text())["synthetic"] is True
 
 
 def test_no_job_is_no_export_and_the_period_is_told(jobs: Lake, tmp_path: Path) -> None:
