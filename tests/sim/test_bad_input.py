@@ -64,11 +64,11 @@ def test_unknown_users(policy: str) -> None:
 def test_what_cannot_be_known_is_left_out_and_counted() -> None:
     got = workload(
         (None, 10, 1), (0, None, 1), (0, -5, 1), (0, 10, None), (0, 10, 0), (-60, 10, 1), (0, 10, 1),
-        (0, float("nan"), 1),
+        (0, float("nan"), 1), (None, None, None),
     )  # fmt: skip
     assert len(got) == 1
     assert got.left_out == {
-        "no submission time": 1,
+        "no submission time": 2,  # one has neither a run time nor a size, and counts once
         "submitted before 1970": 1,
         "no run time (never started, or still running)": 2,
         "a negative run time": 1,

@@ -25,9 +25,10 @@ FACTS = {
 }
 AT = utc("2018-01-01T00:00:00")
 ROWS = [
-    job(1, name="train", num_gpus=2, nodes=["a"], run_s=100.0, requested_s=100.0),
+    job(1, name="train", num_gpus=2, nodes=["a"], run_s=100.0, requested_s=100.0,
+        eligible_at=AT + timedelta(hours=1), gpu_ids=["GPU-7"]),
     job(2, name="tune", num_gpus=4, num_nodes=2, run_s=50.0, requested_s=60.0),
-]
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -56,7 +57,17 @@ def test_only_times_and_nodes_are_new(cluster: Lake):
     assert (first["wait_s"], first["run_s"], first["nodes"]) == (0, 100, ["node-0"])
     assert second["started_at"] == AT + timedelta(seconds=100)  # it needs both nodes
     assert (second["wait_s"], second["nodes"]) == (100, ["node-0", "node-1"])
-    new = ("cluster", "started_at", "ended_at", "wait_s", "run_s", "nodes")
+    assert (first["eligible_at"], first["gpu_ids"]) == (None, None), "neither is simulated"
+    new = (
+        "cluster",
+        "started_at",
+        "ended_at",
+        "wait_s",
+        "run_s",
+        "nodes",
+        "eligible_at",
+        "gpu_ids",
+    )
     for before, after in zip(stored(cluster, "c"), (first, second), strict=True):
         assert {k: v for k, v in before.items() if k not in new} == {
             k: v for k, v in after.items() if k not in new
