@@ -202,6 +202,7 @@ def test_every_analysis_is_listed_with_its_question_and_parameters() -> None:
         assert any(line.split()[:1] == [analysis.id] for line in short.splitlines())
         assert analysis.answers in short and analysis.answers in verbose
         assert f"\n{analysis.id}\n" in f"\n{verbose}"
+        assert " ".join(analysis.description.split()) in " ".join(verbose.split())
     assert "--param max_h=8.0: " in verbose and "--param max_h" not in short
     assert "  Reproduces AAIC Table 3 and section 5.3\n" in verbose
     for told in (short, verbose):

@@ -94,6 +94,7 @@ def test_processors_are_called_so_and_no_wait_is_said(workspace: Path, tmp_path:
     assert cells[0] == ["metric", "simulated"], "the log records no wait"
     assert cells[-1] == ["processor-hours lost to restarts", "0.00"]
     assert not any(line.startswith("recorded: ") for line in lines)
+    assert "the machine is as the log's header says" in lines
 
 
 @pytest.mark.parametrize(

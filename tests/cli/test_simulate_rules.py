@@ -259,3 +259,21 @@ def test_hours_of_a_limit_are_those_of_the_sites_clock(lake: Lake) -> None:
     place = put_jobs(lake, rows, facts, zone=None).workspace
     ((start, _),) = rows_of(place, "--limit", "user:running-jobs=0,hours=9-10")
     assert start == 4.5 * 3600
+
+
+def test_fair_share_says_where_ids_hold_within_one_log_only(lake: Lake) -> None:
+    rows = [job(f"q{n}/1", user=f"q{n}/0") for n in (1, 2, 3)]
+    place = put_jobs(lake, rows, '{"nodes": 1, "gpus_per_node": 8}').workspace
+    note = "user ids hold within one of 3 log files"
+    weights = ("--policy", "multifactor", "--weight", "fair_share=500")
+    assert note in simulate("-w", place, *weights)
+    assert note not in simulate("-w", place)
+
+
+def test_a_stored_schedule_keeps_what_is_not_simulated(lake: Lake) -> None:
+    rows = [job(1, name="train.py", num_cpus=7)]
+    place = put_jobs(lake, rows, '{"nodes": 1, "gpus_per_node": 8}').workspace
+    simulate("-w", place, "--into", "x")
+    for where in ("name = 'train.py'", "num_cpus = 7"):
+        shown = hakaru("show", "states", "-w", place, "--cluster", "x", "--where", where)
+        assert "1 of 1 jobs" in shown.output, where
