@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -176,4 +177,20 @@ def test_nothing_to_write_tells_why(tmp_path: Path) -> None:
     assert str(refused.value) == "no job can be written as swf:\n  1,200 × submitted before 1970"
     with pytest.raises(HakaruError, match=r"no job can be written as parquet$"):
         write_rows([], "parquet", tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_memory_is_told_with_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("could not allocate")
+
+    monkeypatch.setattr("hakaru.export._write._written", fails)
+    with pytest.raises(HakaruError) as refused:
+        write_rows([job(1)], "swf", tmp_path / "x.swf")
+    assert str(refused.value) == (
+        "the export needs more memory than it may use: could not allocate\n"
+        "Give it more with engine.memory in hakaru.toml, or narrow it with --since/--until."
+    )
     assert list(tmp_path.iterdir()) == []
