@@ -119,7 +119,7 @@ def test_settings_that_change_with_what_each_is_worth() -> None:
         "now": ["no limit", "7.0 days"],
         "advised": ["4", "2.0 days"],
         "p95 wait without it": ["90 s", "60 s"],
-        "importance": ["75.0 %", "0.0 %"],
+        "importance": ["75.0 %", "–"],
         "breaks without it": ["user", "–"],
     }
     assert "breaks without it" not in cells(_advice._settings(told(broken={})))

@@ -186,7 +186,7 @@ def _settings(told: Told) -> list[Column]:
         Column("now", [_setting_value(told, name, advice.space.now[name]) for name in names]),
         Column(found, [_setting_value(told, name, advice.point[name]) for name in names]),
         Column(f"{name_of(metric)} without it", [value_text(metric, without[n]) for n in names]),
-        Column("importance", [share(advice.importance.get(name, 0)) for name in names]),
+        Column("importance", [share(advice.importance.get(name)) for name in names]),
         *breaks,
     ]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -135,10 +136,13 @@ class Search:
 
 def _importance(optuna: Any, study: Any) -> dict[str, float]:
     """How much of what trials differ by is due to each setting; nothing from too few trials."""
-    try:
-        return dict(optuna.importance.get_param_importances(study))
-    except (ValueError, RuntimeError):
-        return {}
+    with warnings.catch_warnings():
+        # from too few trials Optuna gives every setting the same, and warns of it
+        warnings.simplefilter("error", UserWarning)
+        try:
+            return dict(optuna.importance.get_param_importances(study))
+        except (ValueError, RuntimeError, UserWarning):
+            return {}
 
 
 def _optuna() -> Any:
