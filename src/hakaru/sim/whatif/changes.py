@@ -85,14 +85,15 @@ def grow_load(workload: Workload, factor: float, seed: int) -> Changed:
     if factor < 1:
         gone = _drawn(load, target, total, random, again=False)
         kept = ~np.isin(workload.user, gone)
-        note = f"{len(gone):,} users are left out (seed {seed})"
+        are = "is" if len(gone) == 1 else "are"
+        note = f"{counted(len(gone), 'user')} {are} left out (seed {seed})"
         return _told(workload.take(kept, "of users left out to lower the load"), note, total)
     if factor > 1:
         _check_weeks(workload)
     copies = _drawn(load, target, total, random, again=True)
     return _told(
         _with_copies(workload, copies, random),
-        f"{len(copies):,} users drawn anew (seed {seed}), moved by whole weeks",
+        f"{counted(len(copies), 'user')} drawn anew (seed {seed}), moved by whole weeks",
         total,
     )
 
