@@ -13,7 +13,7 @@ from hakaru.errors import HakaruError
 from hakaru.registry import listed
 from hakaru.sim.idle import end_idle
 from hakaru.sim.machine import Machine, Outage, UnknownSize
-from hakaru.sim.notation import NAMED
+from hakaru.sim.notation import NAMED, counted
 from hakaru.sim.people import fair_share_note
 from hakaru.sim.policies import POLICIES, Policy
 from hakaru.sim.queues import limit_queue
@@ -263,22 +263,22 @@ def _resized_pool(machine: Machine, change: int, size: int | None) -> Machine:
 
 def _failing(machine: Machine, failures: tuple[Failure, ...], zone: str) -> tuple[Machine, str]:
     """The first nodes that are up then fail; they are up again after so many hours."""
-    made = []
+    made, lines = [], []
     for failure in failures:
         if failure.nodes > machine.num_nodes:
             raise HakaruError(
                 f"failures: {failure.nodes} nodes fail, but there are only {machine.num_nodes}"
             )
-        at = failure.at if failure.at.tzinfo else failure.at.replace(tzinfo=ZoneInfo(zone))
+        clock = ZoneInfo(zone)
+        at = failure.at.astimezone(clock) if failure.at.tzinfo else failure.at.replace(tzinfo=clock)
         begin = int(at.timestamp())
         end = begin + round(failure.hours * 3600)
         kind: Any = failure.kind
         order = np.argsort(-machine.seconds_up(begin, begin + 1), kind="stable")
         made += [Outage(node, begin, end, kind) for node in order[: failure.nodes].tolist()]
-    lines = [
-        f"{each.nodes} nodes {each.kind} from {each.at:%Y-%m-%d %H:%M} for {each.hours:g} h"
-        for each in failures
-    ]
+        lines.append(
+            f"{counted(failure.nodes, 'node')} {kind} from {at:%Y-%m-%d %H:%M} for {failure.hours:g} h"
+        )
     return machine.with_outages(made), "; ".join(lines)
 
 
