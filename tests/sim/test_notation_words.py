@@ -112,8 +112,8 @@ def test_a_machine_in_words(machine: Machine, unit: str, text: str) -> None:
         ),
         (
             "user:running-gpu=1",
-            f"limit 'user:running-gpu=1': there is no what 'running-gpu' (did you mean running-gpus or running-jobs?); "
-            f"{LIMIT_FORM}",
+            "limit 'user:running-gpu=1': there is no what 'running-gpu' (did you mean running-gpus or "
+            f"running-jobs?); {LIMIT_FORM}",
         ),
         (
             "account:queued-jobs=x",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from hakaru.sim.advise.losses import LEAST_JOBS
 from hakaru.sim.advise.words import change_text, losses_text, name_of
+from hakaru.sim.notation import counted
 from hakaru.sim.whatif.intervals import LEAST_WEEKS, bounds_of
 from hakaru.sim.words import value_text
 
@@ -113,8 +114,8 @@ def _against(evidence: Evidence) -> Iterator[str]:
 
 def _nothing_found(evidence: Evidence) -> str:
     few = (
-        f" ({evidence.num_trials} trials are few for {len(evidence.space.knobs)} settings: more may find "
-        "something, --trials 100)"
+        f" ({counted(evidence.num_trials, 'trial')} {'is' if evidence.num_trials == 1 else 'are'} few for "
+        f"{counted(len(evidence.space.knobs), 'setting')}: more may find something, --trials 100)"
         if evidence.num_trials < FEW_TRIALS
         else ""
     )
