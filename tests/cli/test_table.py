@@ -130,10 +130,19 @@ def test_long_words_are_broken_in_the_room_that_numbers_leave() -> None:
 
 
 def test_letters_of_east_asia_take_two_places() -> None:
-    table = [Column("name", ["東京", "ab"], False), Column("n", ["5", "66"])]
+    table = [Column("name", ["東京都", "ab"], False), Column("n", ["5", "66"])]
     assert [text for text, _ in table_lines(table, 1, 40)] == [
-        "name   n", "────────", "東京   5", "ab    66",
+        "name     n", "──────────", "東京都   5", "ab      66",
     ]  # fmt: skip
+    assert next(text for text, _ in table_lines(table, 1, 9)) == "── 1 ──", (
+        "ten places are too many"
+    )
+
+
+def test_a_heading_stays_whole_where_the_page_is_just_wide_enough() -> None:
+    table = [Column("k", ["a"], False), Column("ab_cd", ["1"])]
+    assert next(text for text, _ in table_lines(table, 1, 8)) == "k  ab_cd"
+    assert [text for text, _ in table_lines(table, 1, 7)][:2] == ["   ab_", "k   cd"]
 
 
 @pytest.mark.parametrize(

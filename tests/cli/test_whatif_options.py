@@ -67,6 +67,14 @@ def test_the_options(played: Any, tmp_path: Path) -> None:
     assert found["slurm"] == {"partition": "short", "gpus_per_node": 2, "time": "1:00"}
 
 
+def test_rules_on_idle_jobs_reach_the_reading_of_samples(lake: Lake, tmp_path: Path) -> None:
+    put_jobs(lake, [job(1)], '{"nodes": 2, "gpus_per_node": 4}')
+    path = tmp_path / "s.toml"
+    path.write_text("[[variant]]\nend_idle_after_h = 2\n")
+    told = hakaru("whatif", path, "-w", lake.workspace).output
+    assert "no samples of c" in told, "which jobs are idle is looked up before anything is played"
+
+
 def test_the_period_is_of_the_sites_clock(played: Any) -> None:
     """Submitted at the midnights with which the second, third and fourth of January begin."""
     assert len(played("--since", "2018-01-03")["workload"]) == 2
