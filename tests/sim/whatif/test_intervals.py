@@ -211,3 +211,19 @@ def test_a_share_is_the_weeks_sum_over_their_sum(weeks: Weeks) -> None:
 )
 def test_an_interval_that_says_nothing_is_none(found, before, after, said) -> None:
     assert draw.bounds_of(found, before, after) == said
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(5, 2.5706), (10, 2.2281), (30, 2.0423)])
+def test_student_s_t_is_as_in_the_tables(freedom: int, quantile: float) -> None:
+    """The two-sided 95 % of Student's t; the expansion is near enough from five degrees on."""
+    assert draw._student(freedom) == pytest.approx(quantile, abs=0.003)
+
+
+def test_no_jobs_have_no_weeks() -> None:
+    none = Weeks.of(np.array([], np.int64), seed=1, num_resamples=10)
+    assert (none.count, none.are_enough, none.length) == (0, False, 1)
+
+
+@pytest.mark.parametrize(("num", "enough"), [(9, False), (10, True)])
+def test_ten_weeks_are_enough(num: int, enough: bool) -> None:
+    assert Weeks.of(np.arange(num) * WEEK_S, 1, 10).are_enough is enough
