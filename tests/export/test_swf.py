@@ -228,23 +228,26 @@ def test_the_header(tmp_path: Path) -> None:
         "nodes": [{"count": 5}, {"since": "2018-01-01", "count": 3}],
         "gpus_per_node": 4,
         "cpus_per_node": 48,
+        "gpus": [{"count": 19}, {"since": "2018-01-01", "count": 11}],
+        "cpus": 230,
         "queues": {"normal": {"max_walltime_h": 2, "max_gpus": 4}, "long": {}},
     }
     rows = [job(1, **after(0.5), queue="long"), job(2, **after(60) | {"ended_at": None})]
+    rows.append(job(3, **after(60) | {"ended_at": None}))
     header, _ = swf(tmp_path, rows, facts, synthetic=True)
     note = header.pop(-2)
     assert header == [
         "; Version: 2.2",
         "; Installation: c",
         f"; Conversion: hakaru {version('hakaru')}",
-        "; MaxJobs: 2",
-        "; MaxRecords: 2",
+        "; MaxJobs: 3",
+        "; MaxRecords: 3",
         "; UnixStartTime: 1514764800",
         "; TimeZoneString: Asia/Kolkata",
         "; StartTime: Mon Jan 01 05:30:00 IST 2018",
         "; EndTime: Mon Jan 01 06:30:00 IST 2018",
         "; MaxNodes: 5",
-        "; MaxProcs: 20",
+        "; MaxProcs: 19",
         "; MaxQueues: 2",
         "; Queue: 1 long",
         "; Queue: 2 normal",
@@ -259,6 +262,7 @@ def test_the_header(tmp_path: Path) -> None:
         "zone": "Asia/Kolkata",
         "unit": "cpu",
         "cpus_per_node": 4,
+        "cpus": [{"count": 19}, {"since": "2018-01-01T00:00:00+05:30", "count": 11}],
         "working_hours": [8, 17],
         "nodes": [{"count": 5}, {"since": "2018-01-01T00:00:00+05:30", "count": 3}],
         "queues": {"normal": {"max_walltime_h": 2.0, "max_gpus": 4}, "long": {}},
