@@ -109,9 +109,10 @@ def _no_longer(variant: Variant, baseline: str, unit: str) -> Iterator[str]:
         verb = "runs" if sum(counts.values()) == 1 else "run"
         yield f"{variant.name}, by {by}: {_joined(named)} no longer {verb}."
     if new:
+        begin, do, count = ("begins", "does", "counts") if new == 1 else ("begin", "do", "count")
         yield (
-            f"{variant.name}: {counted(new)} begin{'s' if new == 1 else ''} that never "
-            f"do{'es' if new == 1 else ''} under “{baseline}”, and count in no wait here."
+            f"{variant.name}: {counted(new)} {begin} that never {do} under “{baseline}”, and {count} in no "
+            "wait here."
         )
 
 
@@ -214,7 +215,7 @@ def _some(names: Sequence[str]) -> str:
     """The first few, and how many there are beside them."""
     if len(names) <= MOST_UNSURE:
         return _joined(names)
-    return _joined([*names[:MOST_UNSURE], f"{len(names) - MOST_UNSURE} groups more"])
+    return _joined([*names[:MOST_UNSURE], f"{counted(len(names) - MOST_UNSURE, 'group')} more"])
 
 
 def _joined(names: Sequence[str]) -> str:
