@@ -147,6 +147,10 @@ def test_a_metric_is_kept():
     lost = Constraints(loses=ANYBODY)
     free = advise(weeks(34), MACHINE, EASY, ("limits",), P95_OF_ANN, lost, QUICK)
     assert free.rule is not None
+    assert free.num_allowed == free.num_settings > 6 and free.broken == {}
+    values = [found.searched.value for found in free.best]
+    assert len(values) == 5 and values == sorted(values)
+    assert got.broken["keep p99_wait_s"] == got.num_settings - got.num_allowed > 0
 
 
 def test_no_advice_where_the_weeks_held_out_are_no_better():

@@ -106,7 +106,7 @@ class Space:
                 POLICIES.get("multifactor"),
                 scan=policy.scan,
                 predictor=policy.predictor,
-                weights=_weights(policy.weights or Weights(), point),
+                weights=_weights(policy.weights or Weights(), changed),
             )
         if "backfill" in changed:
             chosen = POLICIES.get(str(changed["backfill"]))
@@ -197,14 +197,12 @@ def _is_of_each_user(limit: Limit, what: str) -> bool:
     return limit.scope == "user" and limit.what == what and others == (None, None, None)
 
 
-def _weights(now: Weights, point: Point) -> Weights:
-    return replace(
-        now,
-        age=float(point["age"]),
-        size=float(point["size"]),
-        fair_share=float(point["fair_share"]),
-        half_life_s=float(point["half_life_h"]) * 3600,
-    )
+def _weights(now: Weights, changed: Point) -> Weights:
+    """What is not changed stays to the second: a knob has whole points and hours only."""
+    points = {name: float(changed[name]) for name in WEIGHT_NAMES if name in changed}
+    if "half_life_h" in points:
+        points["half_life_s"] = points.pop("half_life_h") * 3600
+    return replace(now, **points)  # type: ignore[arg-type]
 
 
 def _limits(now: Sequence[Limit], changed: Point) -> tuple[Limit, ...]:
