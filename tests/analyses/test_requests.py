@@ -37,9 +37,10 @@ def test_accuracy(small: Lake) -> None:
 
 
 def test_a_configured_limit_is_what_counts_as_the_maximum(lake_of: Callable[..., Lake]) -> None:
-    rows = [job(1, requested_s=7200.0), job(2, requested_s=36000.0)]
+    """Of 2, 10, 20 and 24 h two reach the queue's 20: who asks for more, as some may, counts too."""
+    rows = [job(n, requested_s=hours * 3600.0) for n, hours in enumerate((2, 10, 20, 24))]
     lake = lake_of(rows, '{"queues": {"normal": {"max_walltime_h": 20}}}')
-    assert ask(lake, "request-accuracy").rows[0]["share_at_max"] == 0.0
+    assert ask(lake, "request-accuracy").rows[0]["share_at_max"] == 0.5
 
 
 def test_without_a_limit_the_largest_request_of_the_queue_counts(

@@ -237,7 +237,9 @@ def test_parallel_coordinates(three: Lake) -> None:
     option = figure.option
     names = ["Nodes", "GPUs of a job", "Wait (hours)", "Run time (hours)"]
     assert [axis["name"] for axis in option["parallelAxis"]] == names
-    assert [(a["column"], a["factor"]) for a in option["parallelAxis"]][2] == ("wait_s", 3600)
+    assert [(axis["column"], axis["factor"]) for axis in option["parallelAxis"]] == [
+        ("num_nodes", 1), ("num_pes", 1), ("wait_s", 3600), ("run_s", 3600),
+    ]  # fmt: skip
     one, four = option["series"]
     assert (one["name"], four["name"]) == ("1 node", "3–4 nodes")
     assert sorted(values(one)) == [[1, 1, 0.00277778, 1.0], [1, 2, 0.00277778, 0.5]]

@@ -84,6 +84,8 @@ def test_filters_narrow_alike(ask: httpx.Client) -> None:
     assert num(account="other") == 1
     assert num(min_gpus=2) == 18
     assert num(max_gpus=1) == 25
+    assert num(max_gpus=0) == 0
+    assert num(min_gpus=0) == 43
     assert num(state="failed") == 18
     assert num(state=["failed", "completed"]) == 43
     assert num(since="2018-02-01", until="2018-02-28") == 15
