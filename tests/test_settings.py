@@ -194,6 +194,12 @@ def test_a_zone_is_known_where_somebody_said_it(tmp_path: Path) -> None:
     assert {settings.cluster(name).zone for name in "abcd"} == {"UTC"}
 
 
+@pytest.mark.parametrize("half", ['proxy_header = "X-User"', 'proxy_address = "10.0.0.5"'])
+def test_a_proxy_has_a_header_and_an_address(tmp_path: Path, half: str) -> None:
+    with pytest.raises(SettingsError, match="proxy_header and proxy_address"):
+        toml(tmp_path, f"[web]\n{half}")
+
+
 def test_a_number_of_nodes_may_stand_alone(tmp_path: Path) -> None:
     assert toml(tmp_path, "clusters.c.nodes = 38").cluster("c").nodes == (Capacity(38),)
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from hakaru.lake import Lake
 from hakaru.lake._missing import missing_shares, num_dropped
+from hakaru.schema import INGESTS, REJECTS
+from tests.conftest import put, utc
 
 
 def ingest(
@@ -38,3 +41,18 @@ def test_of_files_read_together_those_not_read_again_count_with_their_part() -> 
 def test_counts_that_are_unknown_are_no_share() -> None:
     old = {"cluster": "a", "inputs": None, "num_read": None, "num_rejected": None}
     assert missing_shares([old | {"num_dropped": None}]) == {}
+
+
+def test_the_last_ingest_of_a_file_is_the_one_that_is_corrected(lake: Lake) -> None:
+    """a.csv was read twice, of 100 rows first 40 and then 30 bad; those were read from elsewhere since."""
+    at = [utc(f"2018-05-0{day}T00:00:00") for day in (1, 2)]
+    rows = [
+        ingest("c", "/in/a.csv", read=100, rejected=rejected)
+        | {"ingest_id": str(n), "source": "swf", "synthetic": False, "started_at": t, "ended_at": t}
+        for n, (t, rejected) in enumerate(zip(at, (40, 30), strict=True))
+    ]
+    put(lake, INGESTS.name, rows)
+    bad = {"cluster": "c", "source": "swf", "file": "/in/a.csv", "reason": "no end", "text": "…"}
+    put(lake, REJECTS.name, [bad | {"line": n} for n in range(30)])
+    assert lake.forget_rejects("c", "/in/a.csv") == 30
+    assert [row["num_rejected"] for row in lake.ingests()] == [40, 0]
