@@ -144,4 +144,5 @@ def test_the_machine_that_was_simulated_is_the_capacity():
     mixed = sim.Machine((sim.Group(2, 8), sim.Group(1, 4)))
     assert "nodes" not in facts_of(site, mixed)
     queues = Site("c", Cluster(queues={"q": Queue(max_gpus=2)}), "cpu")
-    assert facts_of(queues, sim.Machine.flat(4))["queues"] == {"q": {"max_gpus": 2}}
+    facts = facts_of(queues, sim.Machine.flat(4))
+    assert (facts["queues"], facts["zone"]) == ({"q": {"max_gpus": 2}}, None), "nobody said UTC"
