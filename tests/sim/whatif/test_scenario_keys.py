@@ -90,6 +90,8 @@ def test_what_is_not_said_is_as_documented() -> None:
     assert (plan.load, plan.scale_requests, plan.nodes) == (None, None, 0)
     assert got.idle_rules == ()
     assert QueueRule() == QueueRule(None, None, "cut", None)
+    changed = "[baseline]\nend_idle_after_h = 3\n[[variant]]\nend_idle_after_h = 2"
+    assert read(changed).idle_rules == (IdleRule(3), IdleRule(2))
     assert read("[[variant]]\nend_idle_after_h = 2").variants[0].end_idle_after_h == IdleRule(
         2, 0.0, 10.0
     )
