@@ -100,7 +100,9 @@ def test_a_whole_manifest(tmp_path: Path) -> None:
 
 
 def test_what_is_not_known_of_a_cluster_is_not_in_its_settings(tmp_path: Path) -> None:
-    done = write_rows([job(1)], "parquet", tmp_path / "x.parquet")
+    done = write_rows([job(1, user=None)], "parquet", tmp_path / "x.parquet")
+    assert done.manifest["num_jobs_selected"] == done.manifest["num_jobs_written"] == 1
+    assert not done.manifest["synthetic_in_files"]
     assert done.manifest["settings"] == {"unit": "gpu", "working_hours": [9, 18]}
     assert (done.manifest["missing"], done.manifest["filters"]) == (None, {})
     assert not done.manifest["synthetic"] and done.manifest["settings_in_files"]
@@ -122,6 +124,9 @@ def test_sizes_move_with_the_jobs(tmp_path: Path) -> None:
         "nodes": [{"count": 5}, {"since": "2018-01-15T00:00:00+05:30", "count": 3}],
         "gpus": [{"count": 18}, {"since": "2018-01-16T12:00:00+05:30", "count": 12}],
     }
+    stored = pq.read_metadata(tmp_path / "x.parquet").metadata[b"hakaru.facts"]
+    assert json.loads(stored) == done.manifest["settings"], "the file would give the shift away"
+    assert done.manifest["columns"]["removed"] == {}, "no job has a name or modules"
     assert done.manifest["times"] == (
         "moved by a whole number of weeks on the site's clock (how many is not told): weekdays, hours, "
         "waits and run times stay, quarters change"
