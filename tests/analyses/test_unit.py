@@ -110,5 +110,5 @@ def test_nothing_is_left(tmp_path: Path) -> None:
     """The log of processors whose settings say GPUs: the reason tells the way out."""
     lake = put_jobs(Lake.create(tmp_path / "w"), [cpu(1, 1), cpu(2, 2)], '{"unit": "gpu"}')
     told = hakaru("compare", "--metric", "share_single_pe", "-w", str(lake.workspace)).output
-    assert "all 2 jobs are left out" in told
+    assert "no job counts of 2; left out 2" in told
     assert "--unit cpu" in told.partition("Jobs counted")[0]
