@@ -193,9 +193,9 @@ def test_markdown_escapes_its_bars_and_counts_the_rows_left_off() -> None:
         "| completed | 12,345 | 1.500 | 98.77% |",
         "| failed | 6 | – | 0.01% |",
     ]
-    assert "1 more rows: `hakaru show states --by user`" in text
+    assert "1 more row: `hakaru show states --by user`" in text
     whole = to_markdown(result("states", TABLE))
-    assert "| a\\|b | 0 | – | 0.00% |" in whole and "more rows" not in whole
+    assert "| a\\|b | 0 | – | 0.00% |" in whole and "more row" not in whole
 
 
 def test_parquet_carries_its_notes(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_largest_groups_and_their_natural_order(log: Path) -> None:
         result = hakaru(
             "show", "states", "--from", log, "--by", "user", "--format", "csv", *options
         )
-        assert ("and 1 more groups of user" in result.stderr) == bool(options)
+        assert ("and 1 more group of user" in result.stderr) == bool(options)
         return [r["user"].rpartition("/")[2] for r in csv.DictReader(io.StringIO(result.stdout))]
 
     assert shown() == ["1", "2", "10"]

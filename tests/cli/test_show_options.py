@@ -91,7 +91,7 @@ def test_the_largest_rows_and_how_many_more_there_are(five: Path) -> None:
     two = [row["state"] for row in rows_of("show", "states", "-w", five, "--top", 2)]
     assert two == ["completed", "cancelled"], "of those that are alike the first"
     whole = hakaru("show", "states", "-w", five, "--top", 3)
-    assert "more rows" not in whole.output
+    assert "more row" not in whole.output
     assert hakaru("show", "states", "-w", five, "--top", 0).exit_code == 2
 
 
@@ -107,7 +107,7 @@ def test_groups_are_counted_by_what_is_not_the_group_itself() -> None:
     made = result("states", table, by="num_gpus")
     assert _groups._measure(made) == "num_users"
     assert _groups.largest(made, 1)[0].table["num_gpus"].to_pylist() == [1]
-    assert _groups.largest(made, 1)[1] == ["and 1 more groups of num_gpus with less num_users"]
+    assert _groups.largest(made, 1)[1] == ["and 1 more group of num_gpus with less num_users"]
     weighted = result("states", table, by="num_gpus", weight="gpu-hours")
     assert _groups.largest(weighted, 1)[0].table["num_gpus"].to_pylist() == [9]
 
@@ -119,7 +119,7 @@ def test_unknown_amounts_are_the_smallest_and_rows_of_a_group_keep_their_order()
     kept, told = _groups.largest(result("states", table, by="user"), 2)
     assert kept.table["user"].to_pylist() == ["b", "b", "c"]
     assert kept.table["state"].to_pylist() == ["x", "z", "y"]
-    assert told == ["and 1 more groups of user with less num_jobs"]
+    assert told == ["and 1 more group of user with less num_jobs"]
 
 
 def test_rows_are_in_the_order_of_their_groups_only_where_there_are_groups() -> None:
@@ -149,6 +149,8 @@ def test_rows_of_users_that_are_shown_are_counted(five: Path) -> None:
     assert first[-1] == "rows 1 to 1 of 2, sorted by pe_hours; --top 2 shows all"
     second = hakaru(*words, "--param", "offset=1", "--top", 1).stdout.splitlines()
     assert second[4].startswith("bob") and second[-1] == "rows 2 to 2 of 2, sorted by pe_hours"
+    later = hakaru(*words, "--param", "offset=1").stdout.splitlines()
+    assert later[-1] == second[-1], "no --top shows the rows before an offset"
     assert [row["user"] for row in rows_of(*words, "--param", "limit=1")] == ["ann"]
 
 

@@ -47,7 +47,8 @@ def largest(result: Result, num: int) -> tuple[Result, list[str]]:
     rows = [row for row, name in enumerate(names) if name in place]
     chosen = _taken(result, sorted(rows, key=lambda row: place[names[row]]))
     left = len(totals) - len(kept)
-    what = f"groups of {by}" if by else "rows"
+    many = "" if left == 1 else "s"
+    what = f"group{many} of {by}" if by else f"row{many}"
     return chosen, [f"and {left:,} more {what} with less {measure}"] if left else []
 
 

@@ -210,7 +210,8 @@ def to_markdown(
     body = markdown_table(result.table.column_names, rows) + "\n" if result.table.num_rows else ""
     if len(rows) < result.table.num_rows:
         left_off = result.table.num_rows - len(rows)
-        body += f"\n{left_off:,} more rows: `hakaru show {result.analysis.id}{where}`\n"
+        more_rows = "1 more row" if left_off == 1 else f"{left_off:,} more rows"
+        body += f"\n{more_rows}: `hakaru show {result.analysis.id}{where}`\n"
     ends = "".join(f"\n{line}  " for line in (*notes(result), *more))
     return f"### {_title(result)}\n\n{body}{ends}\n"
 

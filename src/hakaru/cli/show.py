@@ -142,7 +142,7 @@ def _rows_of_all(result: Result, top: int | None) -> list[str]:
         return []
     values = {param.name: param.default for param in result.analysis.params} | {**result.params}
     before = int(values["offset"])
-    hint = "" if top else f"; --top {num_all} shows all"
+    hint = "" if top or before else f"; --top {num_all} shows all"
     return [
         f"rows {before + 1:,} to {before + rows:,} of {num_all:,}, sorted by {values['sort']}{hint}"
     ]
