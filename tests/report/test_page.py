@@ -98,7 +98,8 @@ def test_a_long_table_says_how_to_see_the_rest(lake: Lake) -> None:
     put_jobs(lake, [job(n, user=f"u{n:02}", run_s=60.0) for n in range(20)])
     with open_session(lake) as session:
         text = to_html(tell(session))
-    assert "Rows not shown here: 4. All of them: hakaru show users --cluster c -w WORKSPACE" in section(text, "users")
+    command = "hakaru show users --cluster c -w WORKSPACE"
+    assert f"Rows not shown here: 4. All of them: {command}" in section(text, "users")
     assert "not shown here" not in section(text, "states")
 
 

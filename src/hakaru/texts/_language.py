@@ -21,7 +21,7 @@ VOCABULARIES = (
 )  # fmt: skip
 RAN = re.compile(r"that ran for at least ([0-9.e+]+) s")
 ARE = "that are "
-BY_UNIT = ("title", "question", "rule")  # texts that speak of the unit as GPUs
+BY_UNIT = ("title", "question", "description", "rule")  # texts that speak of the unit as GPUs
 OR_PROCESSORS = re.compile(r"(GPUs?) ?\([^)]*\)")
 STEPS = ((172800.0, "d", 86400.0), (7200.0, "h", 3600.0), (120.0, "min", 60.0))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hakaru.analyses import load_all
+from hakaru.texts import language
 from hakaru.web.models import AnalysisInfo
 from hakaru.web.pages import _address as address
 from hakaru.web.pages._frame import Frame
@@ -38,7 +39,7 @@ def card(
     asked = [*base, *extra]
     data = f"/api/v1/analyses/{info.id}"
     return Card(
-        info=info,
+        info=_in_unit(frame, info, cluster),
         figure=address.written(f"/api/v1/figures/{info.id}", asked),
         csv=address.written(data, asked, format="csv"),
         parquet=address.written(data, asked, format="parquet"),
@@ -48,6 +49,15 @@ def card(
         where=frame.filters.where or "",
         refused=_refused(frame, info),
     )
+
+
+def _in_unit(frame: Frame, info: AnalysisInfo, cluster: str | None) -> AnalysisInfo:
+    """Its texts in GPUs or processors: what the first cluster's sizes count, as in the figure."""
+    first = cluster or frame.one.cluster[0]
+    words = language("en", next((c.unit for c in frame.clusters if c.name == first), "gpu"))
+    texts = ("title", "question", "description")
+    said = {name: words.told(name, info.id, getattr(info, name)) for name in texts}
+    return info.model_copy(update=said)
 
 
 def _selected(frame: Frame, info: AnalysisInfo, cluster: str | None) -> address.Pairs:
