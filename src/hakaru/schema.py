@@ -7,7 +7,8 @@ Units live in the names, times are UTC, and unknown is null. The data dictionary
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ class Table:
 
     `prefer` lists SQL expressions, most important first; the row with the greater values wins. Ties
     go to the row that knows more columns. The order in which rows arrive never matters. `final` is
-    the SQL condition of a row that should not change any more: two such rows that know different
-    values of a column are a conflict.
+    the SQL condition of a row that should not change any more, and `lasting` has the conditions of
+    columns whose values are settled before that: two rows with different settled values of a column
+    are a conflict.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Table:
     columns: tuple[Column, ...]
     prefer: tuple[str, ...] = ()
     final: str = ""
+    lasting: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -98,6 +101,11 @@ JOBS = Table(
     time="submitted_at",
     prefer=("CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 ELSE 2 END", "ended_at"),
     final="coalesce(state, '') NOT IN ('pending', 'running')",
+    # whose job it is never changes; when and where it started does not once it has
+    lasting={
+        **dict.fromkeys(("user", "array_id"), "true"),
+        **dict.fromkeys(("started_at", "nodes", "gpu_ids"), "coalesce(state, '') <> 'pending'"),
+    },
     columns=(
         Column("cluster", "string", "The cluster's name in this workspace."),
         Column(

@@ -94,6 +94,22 @@ def test_a_file_counts_as_it_was_read_last(tmp_path: Path) -> None:
     assert lake.missing() == {"c": 10 / 400}
 
 
+def test_a_file_that_holds_another_log_takes_nothing_off_the_one_before(tmp_path: Path) -> None:
+    """Each night's export overwrites the last; one that grows or is corrected is the same log."""
+    path, lake = tmp_path / "a.csv", Lake.create(tmp_path / "w")
+    ingest(tmp_path, log(path, 44, 56))
+    for _ in range(2):  # the second time nothing is new
+        ingest(tmp_path, log(path, 290, 10, start=1000))
+        assert lake.missing() == {"c": 66 / 400}
+    assert f"c: 16.5 {MISSING}" in hakaru("show", "walltime", "-w", tmp_path / "w").output
+    status = " ".join(hakaru("lake", "status", "-w", tmp_path / "w").output.split())
+    assert "rejected in c: 66 ×" in status and f"--rejects {path} " in status
+    ingest(tmp_path, log(path, 300, 0, start=1000))
+    assert lake.missing() == {"c": 56 / 400}
+    names = [name for row in lake.ingests() for name in row["inputs"]]
+    assert names[0] == str(path) and names[1] == names[2] == names[3] != names[0]
+
+
 def test_each_day_through_a_pipe_counts_and_the_same_text_only_once(tmp_path: Path) -> None:
     """Every pipe is `-`: Tuesday's export must not take the place of Monday's rejects."""
     monday = log(tmp_path / "monday", 50, 50).read_text()

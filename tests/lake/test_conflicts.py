@@ -36,6 +36,13 @@ def test_two_final_rows_that_differ_are_a_conflict_and_the_same_row_twice_is_not
         (PENDING, RUNNING, ()),
         (PENDING | {"num_gpus": 4, "queue": "short"}, {}, ()),  # a pending job may be changed
         (RUNNING | {"run_s": 5.0}, RUNNING | {"run_s": 9.0}, ()),  # the same job, seen twice
+        (RUNNING, RUNNING | {"started_at": FAR}, ("started_at",)),  # two tasks of an array
+        (RUNNING | {"nodes": ["a"]}, RUNNING | {"nodes": ["b"]}, ("nodes",)),
+        (RUNNING | {"gpu_ids": ["0"]}, {"gpu_ids": ["1"]}, ("gpu_ids",)),
+        (RUNNING | {"user": "bob"}, {}, ("user",)),
+        (PENDING | {"array_id": "1"}, RUNNING | {"array_id": "2"}, ("array_id",)),
+        (PENDING | {"started_at": FAR}, RUNNING, ()),  # when it was expected to start
+        (RUNNING | {"num_gpus": 4, "account": "b"}, {}, ()),  # a running job may be changed
         ({"name": None}, {"name": "x"}, ()),
         ({"name": None, "qos": "a"}, {"name": "x", "qos": None}, ()),
         ({"state": None}, {}, ()),
@@ -86,6 +93,17 @@ def test_every_column_can_contradict(lake: Lake, con: Any, name: str) -> None:
     one, other = (row | {"job_id": "2"} for row in (one, other))
     lake.put_rows(con, JOBS, [one])
     assert lake.put_rows(con, JOBS, [other]).stored.columns == (name,)
+
+
+def test_open_rows_of_several_jobs_with_one_id_are_all_counted(lake: Lake, con: Any) -> None:
+    tasks = [job(7, **RUNNING | {"started_at": utc(f"2018-01-01T00:0{n}:00")}) for n in range(5)]
+    mixed = [job(8, user=u, **RUNNING) for u in ("ann", "bob")] + [
+        job(8, user="cat"),
+        job(8, user="cat"),
+    ]
+    done = lake.put_rows(con, JOBS, [*tasks, *mixed])
+    assert done == Upsert(num_new=2, num_repeated=1, num_conflicts=6)
+    assert done.inside == Conflicts(6, ("7", "8"), ("started_at", "user"))
 
 
 def test_three_of_many_are_named_and_the_columns_that_differ_most_come_first(

@@ -1,12 +1,12 @@
-"""Rows with one key that cannot both be true: two final rows that know different values of a column.
+"""Rows with one key that cannot both be true: their settled values of a column differ.
 
-A job that was pending or running may change in every column until it ends, and a row that leaves a
-column unknown agrees with one that knows it; decision 11 tells why. Everything else is a conflict.
+A job that is pending or running may still change in most columns until it ends, and a row that leaves a
+column unknown agrees with one that knows it (decisions 11 and 14). Everything else is a conflict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,28 +29,26 @@ class Conflicts:
     columns: tuple[str, ...] = ()
 
 
-def find_inside(con: DuckDBPyConnection, table: Table, contents: str) -> Conflicts:
-    """Conflicts among the distinct rows `contents` that share their keys with others."""
-    if not table.final:
-        return Conflicts()
-    keys = ", ".join(f'"{name}"' for name in table.key)
-    clash = _listed((c, f'min("{c}") <> max("{c}")') for c in _compared(table))
+def find_inside(con: DuckDBPyConnection, table: Table, contents: str, best: str) -> Conflicts:
+    """Conflicts of the distinct rows `contents` with the one row of each key in `best` that is kept."""
+    keys = ", ".join(f'one."{name}"' for name in table.key)
     con.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE merge_conflicts AS
-        SELECT {keys}, count(*) - 1 AS _rows, {clash} AS _clash
-        FROM {contents} WHERE {table.final} GROUP BY {keys} HAVING count(*) > 1 AND len(_clash) > 0
+        SELECT {keys}, {clash_of(table, "one", "kept")} AS _clash
+        FROM {contents} AS one JOIN {best} AS kept ON {same_key(table, "one", "kept")}
+        WHERE _clash IS NOT NULL
         """
     )
-    return summarise(con, table, "merge_conflicts", "sum(_rows)")
+    return summarise(con, table, "merge_conflicts")
 
 
-def summarise(con: DuckDBPyConnection, table: Table, found: str, count: str) -> Conflicts:
-    """What the relation `found`, with its columns `_clash`, amounts to; `count` counts its rows."""
+def summarise(con: DuckDBPyConnection, table: Table, found: str) -> Conflicts:
+    """What the rows of the relation `found`, with their columns `_clash`, amount to."""
     shown = next(name for name in table.key if name not in ("cluster", table.time))
     num, ids = one_row(
         con,
-        f'SELECT coalesce({count}, 0), list("{shown}" ORDER BY "{shown}")[:{NUM_SHOWN}] FROM {found}',
+        f'SELECT count(*), list(DISTINCT "{shown}" ORDER BY "{shown}")[:{NUM_SHOWN}] FROM {found}',
     )
     if not num:
         return Conflicts()
@@ -61,16 +59,24 @@ def summarise(con: DuckDBPyConnection, table: Table, found: str, count: str) -> 
 
 
 def clash_of(table: Table, one: str, other: str) -> str:
-    """SQL for the columns in which the final rows `one` and `other` contradict each other, or null."""
+    """SQL for the columns in which the rows `one` and `other` contradict each other, or null."""
     if not table.final:
         return "NULL::VARCHAR[]"
-    columns = _listed((c, f'{one}."{c}" <> {other}."{c}"') for c in _compared(table))
-    both = " AND ".join(f"({qualified(table.final, table, alias)})" for alias in (one, other))
-    return f"CASE WHEN {both} THEN nullif({columns}, []) END"
+    columns = [name for name in table.names if name not in table.key]
+    pairs = ((c, f"{_settled(table, one, c)} <> {_settled(table, other, c)}") for c in columns)
+    return f"nullif({_listed(pairs)}, [])"
 
 
-def _compared(table: Table) -> Sequence[str]:
-    return [name for name in table.names if name not in table.key]
+def _settled(table: Table, alias: str, column: str) -> str:
+    """SQL for a value that stays as it is; null where it is unknown or may still change."""
+    stays = qualified(table.lasting.get(column, table.final), table, alias)
+    return f'CASE WHEN {stays} THEN {alias}."{column}" END'
+
+
+def same_key(table: Table, one: str, other: str) -> str:
+    return " AND ".join(
+        f'{one}."{name}" IS NOT DISTINCT FROM {other}."{name}"' for name in table.key
+    )
 
 
 def _listed(pairs: Iterable[tuple[str, str]]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.duckdb import one_row, scan_files
-from hakaru.lake._conflicts import Conflicts, clash_of, find_inside, summarise
+from hakaru.lake._conflicts import Conflicts, clash_of, find_inside, same_key, summarise
 from hakaru.lake._log import FILE_BYTES, File, Log, Written, write_parquet
 from hakaru.schema import Table, qualified
 
@@ -72,7 +72,7 @@ def merge(
     near, within = _near(con, log, incoming)
     if near:
         _find_changes(con, table, incoming, near, within)
-        stored = summarise(con, table, "merge_clashing", "count(*)")
+        stored = summarise(con, table, "merge_clashing")
         num_new, num_updated, num_alike = one_row(con, _TALLY.format(num_incoming=num_incoming))
         if id_column and num_new:
             fresh = "(FROM merge_changed WHERE _file IS NULL)"
@@ -112,7 +112,7 @@ def conflicts(con: DuckDBPyConnection, log: Log, rows: str) -> tuple[Conflicts, 
     if not near:
         return inside, Conflicts()
     _find_changes(con, log.table, incoming, near, within)
-    return inside, summarise(con, log.table, "merge_clashing", "count(*)")
+    return inside, summarise(con, log.table, "merge_clashing")
 
 
 def compact(con: DuckDBPyConnection, log: Log, folder: Path) -> None:
@@ -156,7 +156,7 @@ def without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> tuple[s
     )
     if _count(con, "merge_repeated") == 0:
         return rows, Conflicts()
-    same = _same_key(table, "r", "merge_repeated")
+    same = same_key(table, "r", "merge_repeated")
     con.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE merge_contents AS
@@ -176,7 +176,7 @@ def without_repeats(con: DuckDBPyConnection, table: Table, rows: str) -> tuple[s
         UNION ALL FROM merge_best
         """
     )
-    return "merge_incoming", find_inside(con, table, "merge_contents")
+    return "merge_incoming", find_inside(con, table, "merge_contents", "merge_best")
 
 
 def _count_moved(con: DuckDBPyConnection, log: Log, fresh: str, id_column: str) -> int:
@@ -240,7 +240,7 @@ def _find_changes(
         FROM {incoming} AS incoming LEFT JOIN (
             SELECT {columns_of(table)}, filename AS _file
             FROM {scan_files(table, paths, filename=True)} WHERE {within}
-        ) AS stored ON {_same_key(table, "incoming", "stored")}
+        ) AS stored ON {same_key(table, "incoming", "stored")}
         WHERE stored._file IS NULL OR {differs or "false"}
         """
     )
@@ -269,7 +269,7 @@ def _write_changes(con: DuckDBPyConnection, log: Log, near: Sequence[File], fold
         content = f"""
             SELECT * FROM (
                 {content} UNION ALL ({_select(log.table, removed)} AS stored
-                ANTI JOIN merge_changed AS c ON {_same_key(log.table, "c", "stored")})
+                ANTI JOIN merge_changed AS c ON {same_key(log.table, "c", "stored")})
             ) ORDER BY {_order(log.table)}
         """
     log.commit(write_parquet(con, log.table, content, folder / "new"), removed)
@@ -282,12 +282,6 @@ def _rank(table: Table, alias: str) -> str:
     values = [f'{alias}."{c}"' for c in table.names if c not in table.key]
     parts = ", ".join(f"{part}, 'ASC NULLS FIRST'" for part in [*wanted, known, *values])
     return f"create_sort_key({parts})"
-
-
-def _same_key(table: Table, left: str, right: str) -> str:
-    return " AND ".join(
-        f'{left}."{name}" IS NOT DISTINCT FROM {right}."{name}"' for name in table.key
-    )
 
 
 def _order(table: Table) -> str:

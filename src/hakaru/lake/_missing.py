@@ -1,39 +1,77 @@
 """How much of a cluster's logs is not in the lake, as the last ingest of each file left it.
 
-A file that was ingested again counts as it was read last. An ingest of several files keeps one count for all
-of them: where some were read again, the others count with their part of it. A row that contradicts a stored
-one is not missing: the lake has that job.
+Each stored job belongs to one reading: the one that brought it, or a later one that read its file again.
+Rows that were lost beside jobs of another reading were lost there too, and count once. An ingest of several
+files keeps one count for all of them: where some were read again, the others count with their part of it. A
+row that contradicts a stored one is not missing: the lake has that job.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 Ingest = Mapping[str, Any]
 
 
+@dataclass
+class _Reading:
+    """What an ingest still accounts for: jobs of its own, rows it lost, files not read again since."""
+
+    num_files: int
+    jobs: float
+    rejected: float
+    dropped: float
+
+    def give(self, num_files: int, most: float) -> float:
+        """Hand the jobs of some files to a later reading, which has at most so many of them."""
+        of_files = num_files / self.num_files
+        jobs = self.jobs * of_files
+        share = min(1.0, most / jobs) if jobs else 1.0
+        kept = 1 - of_files * share
+        self.num_files -= num_files
+        self.jobs, self.rejected, self.dropped = (
+            kept * each for each in (self.jobs, self.rejected, self.dropped)
+        )
+        return jobs * share
+
+
 def missing_shares(ingests: Sequence[Ingest]) -> dict[str, float]:
-    """Rejected and dropped rows among those read, a cluster; `ingests` are in the order of their start."""
-    read: dict[str, float] = defaultdict(float)
+    """Rejected and dropped rows among all rows, a cluster; `ingests` are in the order of their start."""
     lost: dict[str, float] = defaultdict(float)
-    for row, part in _that_hold(ingests):
-        read[row["cluster"]] += part * (row["num_read"] or 0)
-        lost[row["cluster"]] += part * ((row["num_rejected"] or 0) + (row["num_dropped"] or 0))
-    return {name: lost[name] / num_read for name, num_read in read.items() if num_read}
+    whole: dict[str, float] = defaultdict(float)
+    for cluster, reading in _readings(ingests):
+        lost[cluster] += reading.rejected + reading.dropped
+        whole[cluster] += reading.jobs + reading.rejected + reading.dropped
+    return {cluster: lost[cluster] / num for cluster, num in whole.items() if num}
 
 
 def num_dropped(ingests: Sequence[Ingest], cluster: str) -> int:
     """Rows of a cluster's logs that another row of the same input contradicts, and that are not kept."""
-    rows = [row for row in ingests if row["cluster"] == cluster]
-    return round(sum(part * (row["num_dropped"] or 0) for row, part in _that_hold(rows)))
+    return round(sum(each.dropped for name, each in _readings(ingests) if name == cluster))
 
 
-def _that_hold(ingests: Sequence[Ingest]) -> Iterator[tuple[Ingest, float]]:
-    """Each ingest, newest first, with the part of its files that no later one read again."""
-    seen: set[tuple[str, str]] = set()
-    for row in reversed(ingests):
+def _readings(ingests: Sequence[Ingest]) -> list[tuple[str, _Reading]]:
+    last: dict[tuple[str, str], _Reading] = {}
+    found = []
+    for row in ingests:
         files = {(row["cluster"], name) for name in row["inputs"] or []}
-        yield row, len(files - seen) / len(files) if files else 1.0
-        seen |= files
+        reading = _read(row, len(files), [last[file] for file in files if file in last])
+        last |= dict.fromkeys(files, reading)
+        found.append((row["cluster"], reading))
+    return found
+
+
+def _read(row: Ingest, num_files: int, before: Sequence[_Reading]) -> _Reading:
+    """The reading of an ingest that takes over files of readings `before`, each named once a file."""
+    known = (row["num_updated"] or 0) + (row["num_unchanged"] or 0)
+    jobs = row["num_new"] or 0
+    num_jobs = jobs + known
+    for older in {id(each): each for each in before}.values():
+        taken = older.give(sum(each is older for each in before), known)
+        jobs, known = jobs + taken, known - taken
+    own = min(1.0, jobs / num_jobs) if num_jobs else 1.0
+    lost = (own * (row[name] or 0) for name in ("num_rejected", "num_dropped"))
+    return _Reading(num_files, jobs, *lost)

@@ -45,7 +45,8 @@ LOOK_EVERY_S = 0.05
 class Input:
     """A log: the file that is read for it, where it comes from, and what messages call it.
 
-    Every pipe comes from `-` or `/dev/fd/63`; a mark of its contents tells one day's export from the next.
+    Every pipe comes from `-` or `/dev/fd/63`, and a file may be overwritten: a mark of the contents tells one
+    day's export from the next.
     """
 
     path: Path
@@ -78,7 +79,7 @@ def _receive(path: Path, folder: Path, limits: Ingest, name: str | None) -> Inpu
     with named(steps):
         if is_pipe(path):
             copy = copy_pipe(path, folder, limits)
-            steps.append(Input(copy, shown, shown, "" if name else _mark(copy)))
+            steps.append(Input(copy, shown, shown, "" if name else mark_of(copy)))
         _check_regular(steps[-1].path)
         while needs_copy(steps[-1].path):
             if len(steps) > MAX_LAYERS:
@@ -89,8 +90,9 @@ def _receive(path: Path, folder: Path, limits: Ingest, name: str | None) -> Inpu
     return steps[-1]
 
 
-def _mark(copy: Path) -> str:
-    with open(copy, "rb") as file:
+def mark_of(path: Path) -> str:
+    """What tells the contents of a file from others."""
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 

@@ -134,6 +134,13 @@ class Batch:
         """What the lake calls a file."""
         return self.inputs[path].name
 
+    def rename(self, path: Path, log: Input) -> None:
+        """Give a file, and what was staged of it, another name."""
+        self.con.execute(
+            "UPDATE staged_all SET _file = ? WHERE _file = ?", [log.name, self.name(path)]
+        )
+        self.inputs = {**self.inputs, path: log}
+
     def place(self, path: Path) -> str:
         """Where a file comes from: what its header says holds until the next one from there."""
         return self.inputs[path].place

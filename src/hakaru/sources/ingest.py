@@ -29,6 +29,7 @@ from hakaru.sources._base import Source, detect, load_all
 from hakaru.sources._dates import num_dated_anew, refuse_shifted, without_relative
 from hakaru.sources._inputs import named, receive
 from hakaru.sources._options import check_facts, checked, refuse_unused, said_by, warnings_on_zone
+from hakaru.sources._overwritten import tell_apart
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
 from hakaru.sources._strangers import refuse_stranger
 
@@ -166,6 +167,7 @@ def _store(
     num_dated = num_dated_anew(lake, batch)
     if not num_dated:
         refuse_shifted(lake, batch)
+        tell_apart(lake, batch)
     if batch.strict:
         _refuse_conflicts(lake, con, batch.cluster, sources)
     if num_dated:
