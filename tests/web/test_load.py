@@ -22,8 +22,9 @@ from hakaru.settings import Web
 from hakaru.web import turns
 from hakaru.web.access.tokens import Tokens
 from hakaru.web.access.viewer import ANYBODY_HERE, Viewer
+from hakaru.web.addresses import is_proxy, origin_of
 from hakaru.web.app import create_app
-from hakaru.web.connections import Connections, origin_of
+from hakaru.web.connections import Connections
 from hakaru.web.server import most_connections, server_of
 from hakaru.web.turns import _Line
 from tests.web._site import Running, running, settings
@@ -178,6 +179,35 @@ def test_a_proxy_stands_for_many() -> None:
     held = Connections(most=5, most_of_address=2, proxy="10.0.0.1")
     assert all(held.add(Fake("10.0.0.1", False)) for _ in range(5))
     assert not held.add(Fake("10.0.0.1"))
+
+
+def test_a_neighbour_of_the_proxy_has_limits() -> None:
+    """2001:db8::2 is in the proxy's /64: it is counted, apart from the proxy, and closes nothing of it."""
+    held = Connections(most=20, most_of_address=2, proxy="2001:db8::1")
+    through = [Fake("2001:db8:0::1") for _ in range(5)]
+    assert all(held.add(each) for each in through)
+    assert all(held.add(Fake("2001:db8::2", False)) for _ in range(2))
+    assert not held.add(Fake("2001:db8::3"))
+    assert not any(each.closed for each in through)
+
+
+@pytest.mark.parametrize(
+    ("address", "proxy", "same"),
+    [
+        ("10.0.0.1", "10.0.0.1", True),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
+        ("2001:db8:0::1", "2001:db8::1", True),
+        ("2001:db8::2", "2001:db8::1", False),
+        ("fe80::1%eth0", "fe80::1%eth0", True),
+        ("fe80::1%eth1", "fe80::1%eth0", False),
+        ("10.0.0.1", None, False),
+        ("", None, False),
+        ("", "10.0.0.1", False),
+    ],
+)
+def test_the_proxy_is_one_address(address: str, proxy: str | None, same: bool) -> None:
+    assert is_proxy(address, proxy) is same
 
 
 @pytest.mark.parametrize(

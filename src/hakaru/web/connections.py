@@ -7,15 +7,17 @@ sends nothing loses those, and locks nobody out.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Iterable
 from typing import Protocol
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from hakaru.web.addresses import is_proxy, origin_of
+
 REQUEST_S = 10.0  # from the first byte that is owed to the last of a request's body
 SENDING_S = 60.0  # for which a client may read nothing of an answer
+PROXY = "proxy"  # the origin of its connections: others of its network are not counted with them
 OWING = (h11.IDLE, h11.SEND_BODY)
 BUSY = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nConnection: close\r\n"
@@ -41,7 +43,7 @@ class Connections:
     def __init__(self, most: int, most_of_address: int, proxy: str | None = None) -> None:
         self.most = most
         self.most_of_address = most_of_address
-        self.proxy = None if proxy is None else origin_of(proxy)
+        self.proxy = proxy
         self._open: dict[Connection, str] = {}  # in the order in which they came
         self._by_origin: dict[str, dict[Connection, None]] = {}
 
@@ -50,9 +52,10 @@ class Connections:
 
     def add(self, connection: Connection) -> bool:
         """Whether the connection may stay; another may have been closed for it."""
-        origin = origin_of(connection.address)
+        from_proxy = is_proxy(connection.address, self.proxy)
+        origin = PROXY if from_proxy else origin_of(connection.address)
         mine = self._by_origin.get(origin, {})
-        crowded = origin != self.proxy and len(mine) >= self.most_of_address
+        crowded = not from_proxy and len(mine) >= self.most_of_address
         if crowded and not self._make_room(mine):
             return False
         if len(self._open) >= self.most and not self._make_room(self._open):
@@ -76,20 +79,6 @@ class Connections:
         self.discard(oldest)
         oldest.give_way()
         return True
-
-
-def origin_of(address: str) -> str:
-    """An IPv4 address, or the network of 2**64 addresses that one host of IPv6 has to itself."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped:
-            return str(found.ipv4_mapped)
-        if not found.is_loopback:
-            return str(ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
 
 
 def protocol_of(

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hakaru.settings import Web
 from hakaru.web.access.gate import is_open, peer_of
+from hakaru.web.addresses import is_proxy, origin_of
 from hakaru.web.answers import problem_response
-from hakaru.web.connections import origin_of
 from hakaru.web.problems import Busy, TooMany, WebError, problem_of
 
 MAX_WAITING = 16  # of one viewer; a browser asks six at once
@@ -82,7 +82,6 @@ class Turns:
     def __init__(self, app: ASGIApp, web: Web) -> None:
         self.app = app
         self.web = web
-        self.proxy = None if web.proxy_address is None else origin_of(web.proxy_address)
         self._lines: dict[Hashable, _Line] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,7 +100,7 @@ class Turns:
 
     def _wanted(self, scope: Scope) -> Iterator[tuple[Hashable, _Line]]:
         """Whose turn a question takes: its viewer's, and its address' unless that is the proxy's."""
-        viewer, origin = scope["state"]["viewer"], origin_of(peer_of(scope))
+        viewer, peer = scope["state"]["viewer"], peer_of(scope)
         all_but_one = max(1, self.web.sessions - 1)
         mine = (
             _Line("your questions", all_but_one, MAX_WAITING)
@@ -109,10 +108,10 @@ class Turns:
             else _Line(UNSIGNED, self.web.sessions, MAX_WAITING_HERE)
         )
         yield ("viewer", viewer.role, viewer.name), mine
-        if origin != self.proxy:
+        if not is_proxy(peer, self.web.proxy_address):
             most = self.web.address_connections
             line = _Line("the questions from your address", max(mine.most, most // 4), most)
-            yield ("address", origin), line
+            yield ("address", origin_of(peer)), line
 
     @asynccontextmanager
     async def _turn(self, key: Hashable, new: _Line) -> AsyncIterator[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
@@ -18,6 +17,7 @@ from hakaru.settings import Web
 from hakaru.web.access.sessions import Failures, Sessions
 from hakaru.web.access.tokens import Tokens
 from hakaru.web.access.viewer import ANYBODY_HERE, OPERATOR, USER, Viewer
+from hakaru.web.addresses import is_proxy
 from hakaru.web.answers import problem_response
 from hakaru.web.problems import Busy, Malformed, NotSignedIn, TooMany, WebError, problem_of
 
@@ -91,14 +91,8 @@ class Access:
         return Viewer(role, name, name if role == USER else None)
 
     def _is_proxy(self, scope: Scope) -> bool:
-        if self.web.proxy_header is None or self.web.proxy_address is None:
-            return False
-        try:
-            peer = ipaddress.ip_address(peer_of(scope))
-        except ValueError:
-            return False
-        mapped = getattr(peer, "ipv4_mapped", None)
-        return str(mapped or peer) == self.web.proxy_address
+        has_header = self.web.proxy_header is not None
+        return has_header and is_proxy(peer_of(scope), self.web.proxy_address)
 
     def _failed(self, scope: Scope) -> HakaruError:
         if self.failures.add(peer_of(scope)):
