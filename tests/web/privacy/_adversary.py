@@ -22,6 +22,7 @@ from hakaru.analyses import Branch, Selection, load_all
 from hakaru.analyses._select import FATE
 from hakaru.web.filters import AnalysisQuery, Filters
 from hakaru.web.privacy import RULES, look, look_at
+from hakaru.web.privacy._partition import Chosen, Partition
 from hakaru.web.problems import Refused
 from hakaru.web.service import Asker
 
@@ -260,6 +261,15 @@ def _passing(kinds: list[Kind], values: dict[Kind, dict[str, Any]], branch: Bran
     if not branch.branches:
         return kept
     return [kind for each in branch.branches for kind in _passing(kept, values, each)]
+
+
+def cells_of(partition: Partition, jobs: list[dict[str, Any]]) -> list[list[int]]:
+    """Which jobs (by number) each cell holds, worked out from the conditions that the engine gets."""
+    values = {(i,): job for i, job in enumerate(jobs)}
+    each = [Chosen(partition, row, False) for row in np.eye(partition.tree.last, dtype=bool)]
+    return [
+        [i for (i,) in _passing(list(values), values, Branch((), cell.branches()))] for cell in each
+    ]
 
 
 def _month(day: str | None) -> int | None:

@@ -35,6 +35,9 @@ WHICH = (
 SIZES: tuple[dict[str, int], ...] = (
     {}, {"max_gpus": 1}, {"min_gpus": 2}, {"min_gpus": 2, "max_gpus": 4},
 )  # fmt: skip
+RANGES: tuple[dict[str, int], ...] = (
+    {}, {"min_gpus": 1, "max_gpus": 2}, {"min_gpus": 2, "max_gpus": 8}, {"min_gpus": 3, "max_gpus": 16},
+)  # fmt: skip
 PERIODS: tuple[dict[str, str], ...] = (
     {},
     {"until": "2018-02-28"},
@@ -114,6 +117,14 @@ def questions(rows: Jobs) -> Iterator[dict[str, Any]]:
         yield found | ({"state": (found["state"],)} if "state" in found else {})
 
 
+def wider_questions(rows: Jobs) -> Iterator[dict[str, Any]]:
+    """Two states at once, of which nobody's jobs may have one, and ranges of sizes, in each queue."""
+    states = (*sorted({row["state"] for row in rows}), "preempted")
+    queues = [{}, *({"queue": each} for each in sorted({row["queue"] for row in rows} - {None}))]
+    for pair, sizes, queue in product(combinations(states, 2), RANGES, queues):
+        yield {"state": pair} | sizes | queue
+
+
 @pytest.mark.parametrize(
     "site", [heavy_tail, lonely, unknown_people, numbered_anew], ids=lambda site: site.__name__
 )
@@ -123,7 +134,7 @@ def test_no_sum_of_answers_is_of_few_people(tmp_path: Path, site: Callable[[], J
     facts = '{"users_per_file": true}' if by_file else "{}"
     lake = put_jobs(Lake.create(tmp_path), rows, facts)
     found = Adversary(Service(Readers(lake)).of(U0), "c", by_file)
-    for i, question in enumerate(questions(rows)):
+    for i, question in enumerate((*questions(rows), *wider_questions(rows))):
         for id in WHICH:
             found.ask_which(id, **question)
         if i % EACH == 0:

@@ -236,7 +236,7 @@ def test_a_page_says_what_it_withholds(u1: httpx.Client) -> None:
     html = {"Accept": "text/html"}
     page = u1.get("/workload/queues?cluster=c", headers=html).text
     assert "Withheld columns: max_requested_h, max_nodes, max_pes." in page
-    assert "Jobs of groups that fit these conditions only in part are left out." in page
+    assert "Jobs of groups that fit these conditions only in part may be left out." in page
     assert "Withheld" not in u1.get("/workload/queues?cluster=c&user=u1", headers=html).text
 
 

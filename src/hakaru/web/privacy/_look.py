@@ -47,7 +47,7 @@ LEAST_RUN_S = 60  # of the partition's jobs that `ran_minute`
 class View:
     """A selection that the viewer may ask about: their `own` jobs, `cells`, or the `whole` cluster.
 
-    Of cells, `is_partial` says that wanted jobs were left out with the cells that hold others too.
+    Of cells, `is_partial` says that wanted jobs may be left out, with cells that may hold others too.
     `measures` are those of the partition that may be shown.
     """
 

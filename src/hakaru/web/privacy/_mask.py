@@ -23,7 +23,7 @@ OF_CELLS = f"Jobs are counted in groups of {FEWEST} or more people."
 BESIDE_OTHERS = "share_at_max"
 FEWEST_JOBS = 20  # for a spread: of fewer, each job could be worked out
 SPREAD = re.compile(r"(sd|p\d+)(_|$)")
-PARTIAL = "Jobs of groups that fit these conditions only in part are left out."
+PARTIAL = "Jobs of groups that fit these conditions only in part may be left out."
 OF_WHOLE = f"Counts, shares and what could show {FEW} are withheld."
 
 
@@ -31,7 +31,7 @@ OF_WHOLE = f"Counts, shares and what could show {FEW} are withheld."
 class Guarded:
     """A result that the viewer may see; `counts` says whether the numbers of jobs beside it may be seen.
 
-    It is `complete` where no job is left out for the sake of others.
+    It is `complete` where no job can have been left out for the sake of others.
     """
 
     result: Result

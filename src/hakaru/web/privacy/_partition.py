@@ -38,35 +38,33 @@ class Partition:
     """The cells: `alone` has, for each column, the number of the value that all jobs of a cell have.
 
     Where they have several it is -1, and the cell answers no condition on that column: which values they
-    are would tell of one person's job. `may_hold` has a row for each cell and a column for each value: a
-    cell of several may hold all but those of the parts of the tree beside it.
+    are would tell of one person's job. For the same reason such a cell may hold any value.
     """
 
     values: Mapping[str, list[Any]]
     alone: Mapping[str, NDArray[np.int64]]
-    may_hold: Mapping[str, NDArray[np.bool_]]
     tree: Node
     measures: frozenset[str]
 
     @property
     def nbytes(self) -> int:
-        return sum(int(each.nbytes) for each in self.may_hold.values())
+        return sum(int(each.nbytes) for each in self.alone.values())
 
     def choose(self, wanted: Wanted, keys: Sequence[str] = ()) -> Chosen:
         """The cells all of whose jobs are wanted, and that hold one value of each key."""
         import numpy as np
 
         inside = np.ones(self.tree.last, dtype=bool)
-        touched = inside.copy()
+        possible = inside.copy()
         for name, test in wanted.items():
-            passed = np.array(
-                [*map(test, self.values[name]), False], dtype=bool
-            )  # the last is of -1
-            inside &= passed[self.alone[name]]
-            touched &= (self.may_hold[name] & passed[:-1]).any(axis=1)
+            values, alone = self.values[name], self.alone[name]
+            passes = [bool(test(value)) for value in values]
+            may_pass = [bool(test(value)) or not _is_shown(name, value) for value in values]
+            inside &= np.array([*passes, False])[alone]  # the last is of -1
+            possible &= np.array([*may_pass, True])[alone]
         for key in keys:
             inside &= self.alone["month" if key == "quarter" else key] >= 0
-        return Chosen(self, inside, bool((touched & ~inside).any()))
+        return Chosen(self, inside, bool((possible & ~inside).any()))
 
     def values_of(self, column: str) -> list[Any]:
         """The values that a question can be asked for: there is a cell of each alone."""
@@ -76,7 +74,10 @@ class Partition:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Some cells; `is_partial` where others hold wanted jobs among unwanted ones, which are left out."""
+    """Some cells; `is_partial` where others may hold wanted jobs, which are left out.
+
+    It follows from values that answers show, and so tells nothing that they do not.
+    """
 
     partition: Partition
     inside: NDArray[np.bool_]
@@ -135,10 +136,12 @@ def partitioned(held: pa.Table, by_file: bool) -> Partition | None:
     tree = Grower(holders, cells).grow(everything)
     values = {name: values for name, (values, _) in numbers.items()}
     alone = {name: _alone(codes[:, i], cells, tree.last) for i, name in enumerate(COLUMNS)}
-    may_hold = {
-        name: _may_hold(tree, i, alone[name], len(values[name])) for i, name in enumerate(COLUMNS)
-    }
-    return Partition(values, alone, may_hold, tree, known)
+    return Partition(values, alone, tree, known)
+
+
+def _is_shown(column: str, value: Any) -> bool:
+    """Whether a question can ask for the value: none asks for what is unknown, or for short runs."""
+    return value is not None and (column != "ran_minute" or bool(value))
 
 
 def _alone(codes: NDArray[np.int64], cells: NDArray[np.int64], num: int) -> NDArray[np.int64]:
@@ -149,28 +152,6 @@ def _alone(codes: NDArray[np.int64], cells: NDArray[np.int64], num: int) -> NDAr
     np.minimum.at(least, cells, codes)
     np.maximum.at(most, cells, codes)
     return np.where(least == most, most, -1)
-
-
-def _may_hold(
-    tree: Node, column: int, alone: NDArray[np.int64], num_values: int
-) -> NDArray[np.bool_]:
-    import numpy as np
-
-    found = np.ones((tree.last, num_values), dtype=bool)
-    _leave_out(tree, column, found)
-    single = np.flatnonzero(alone >= 0)
-    found[single] = False
-    found[single, alone[single]] = True
-    return found
-
-
-def _leave_out(node: Node, column: int, found: NDArray[np.bool_]) -> None:
-    """Takes from each part of the tree the values of the parts beside it."""
-    for values, part in node.parts:
-        if node.column == column:
-            others = [v for beside, _ in node.parts if beside != values for v in beside]
-            found[part.first : part.last, others] = False
-        _leave_out(part, column, found)
 
 
 def _holders(

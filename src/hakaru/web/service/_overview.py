@@ -200,7 +200,7 @@ def _before(readers: Readers, filters: Filters, view: View, zone: str) -> Filter
 
 
 def _seen_before(readers: Readers, filters: Filters, view: View) -> View | None:
-    """That period as the viewer may see it; None where jobs are left out, which cannot be compared."""
+    """That period as the viewer may see it; None where jobs may be left out, which cannot be compared."""
     try:
         found = look(readers, view.viewer, filters, filters.selection())
     except Refused:
