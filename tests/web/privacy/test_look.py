@@ -106,15 +106,52 @@ def test_a_question_gets_the_cells_inside_its_conditions(
     assert ("left out" in (answer["withheld"] or {"why": ""})["why"]) == is_partial
 
 
-def test_a_refusal_names_the_condition_to_drop(u1: httpx.Client) -> None:
-    asked = {"cluster": "c", "queue": "short", "since": "2018-02-01", "until": "2018-02-28"}
-    answer = u1.get(f"{API}/analyses/states", params=asked).json()
+FEBRUARY = {"since": "2018-02-01", "until": "2018-02-28"}
+
+
+@pytest.mark.parametrize(
+    ("id", "asked", "fix"),
+    [
+        ("states", {"queue": "short", **FEBRUARY}, "Leave out queue, or choose normal."),
+        ("states", {"since": "2030-01-01"},
+         "Leave out since and until, or choose one of 2018-01, 2018-02, 2018-03."),
+        ("states", {"queue": "short", "since": "2030-01-01"},
+         "Leave out since and until, or choose one of 2018-01, 2018-03."),
+        ("states", {"min_gpus": 3}, "Leave out min_gpus and max_gpus, or choose one of 1, 2."),
+        ("states", {"min_gpus": 2, **FEBRUARY},
+         "Leave out since and until, or choose one of 2018-01, 2018-03."),
+        ("walltime", {"min_gpus": 2, "max_gpus": 2}, "Ask with state=any, or choose failed."),
+        ("states", {"state": "preempted"}, "Ask with state=any, or choose one of completed, failed."),
+        ("states", {"queue": "none such", "application": "x", "state": "preempted"},
+         "Ask with fewer conditions or without by."),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_refusal_names_the_condition_to_drop(
+    u1: httpx.Client, id: str, asked: Params, fix: str
+) -> None:
+    answer = u1.get(f"{API}/analyses/{id}", params={"cluster": "c", **asked}).json()
     assert "too few people ran jobs on c" in answer["detail"]
-    assert answer["fix"].startswith("Leave out queue, or choose one of normal, short.")
-    late = u1.get(f"{API}/analyses/states", params={"cluster": "c", "since": "2030-01-01"}).json()
-    assert "since and until, or choose one of 2018-01, 2018-02, 2018-03." in late["fix"]
-    large = u1.get(f"{API}/analyses/states", params={"cluster": "c", "min_gpus": 3}).json()
-    assert "min_gpus and max_gpus, or choose one of 1, 2." in large["fix"]
+    assert answer["fix"].startswith(fix + " ")
+
+
+def test_the_advice_of_a_refusal_is_answered(u1: httpx.Client) -> None:
+    """Each queue that is named for a month can be asked for in that month, and each month for a queue."""
+    for month in ("2018-01", "2018-02", "2018-03"):
+        days = {"since": f"{month}-01", "until": f"{month}-28"}
+        fix = u1.get(f"{API}/analyses/states", params={"cluster": "c", "queue": "x", **days}).json()
+        for queue in _chosen(fix["fix"]):
+            assert get(u1, "analyses/states", cluster="c", queue=queue, **days)["rows"]
+    late = {"cluster": "c", "queue": "short", "since": "2030-01-01"}
+    for month in _chosen(u1.get(f"{API}/analyses/states", params=late).json()["fix"]):
+        days = {"since": f"{month}-01", "until": f"{month}-28"}
+        assert get(u1, "analyses/states", cluster="c", queue="short", **days)["rows"]
+
+
+def _chosen(fix: str) -> list[str]:
+    """The values that a refusal names."""
+    _, _, named = fix.partition("or choose ")
+    return named.partition(". ")[0].removeprefix("one of ").split(", ")
 
 
 def test_periods_are_whole_months(u1: httpx.Client) -> None:

@@ -33,12 +33,12 @@ PERSONAL = ("user", "account", "where", "min_run")
 GROUPS = ("cluster", "queue", "state", "application", "quarter")  # what a user may group by
 FEW = f"fewer than {FEWEST} people"
 MAX_LISTED = 12
-WORDS = {
-    "queue": "queue",
-    "application": "application",
-    "state": "state",
-    "month": "since and until",
-    "size_class": "min_gpus and max_gpus",
+WAYS_OUT = {
+    "queue": "Leave out queue",
+    "application": "Leave out application",
+    "state": "Ask with state=any",  # without it, some analyses are of completed jobs
+    "month": "Leave out since and until",
+    "size_class": "Leave out min_gpus and max_gpus",
 }
 LEAST_RUN_S = 60  # of the partition's jobs that `ran_minute`
 
@@ -221,18 +221,20 @@ def _cells(
 
 
 def _way_out(partition: Partition, wanted: Wanted, keys: Sequence[str]) -> str:
-    """The condition to drop, or the values that can be asked for."""
-    for name in (name for name in wanted if name in WORDS):
+    """The condition to drop, or other values of it with which the rest of the question is answered."""
+    for name in (name for name in wanted if name in WAYS_OUT):
         rest = {other: test for other, test in wanted.items() if other != name}
-        if partition.choose(rest, keys):
-            return f"Leave out {WORDS[name]}, or choose {_choices(partition, name)}."
+        if found := partition.choose(rest, keys):
+            return f"{WAYS_OUT[name]}{_choices(name, found.values_of(name))}."
     return f"Ask with fewer conditions{' or without by' if keys else ''}."
 
 
-def _choices(partition: Partition, name: str) -> str:
-    named = [_named(name, each) for each in partition.values_of(name) if each is not None]
+def _choices(column: str, values: Sequence[Any]) -> str:
+    named = [_named(column, each) for each in values if each is not None]
+    if len(named) < 2:
+        return "".join(f", or choose {each}" for each in named)
     more = ", …" if len(named) > MAX_LISTED else ""
-    return f"one of {', '.join(named[:MAX_LISTED])}{more}" if named else "another"
+    return f", or choose one of {', '.join(named[:MAX_LISTED])}{more}"
 
 
 def _named(column: str, value: Any) -> str:

@@ -68,8 +68,7 @@ class Partition:
 
     def values_of(self, column: str) -> list[Any]:
         """The values that a question can be asked for: there is a cell of each alone."""
-        found = sorted({int(value) for value in self.alone[column]} - {-1})
-        return [self.values[column][i] for i in found]
+        return self.choose({}).values_of(column)
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,11 @@ class Chosen:
 
     def __bool__(self) -> bool:
         return bool(self.inside.any())
+
+    def values_of(self, column: str) -> list[Any]:
+        """The values of which one of these cells is alone."""
+        found = sorted({int(value) for value in self.partition.alone[column][self.inside]} - {-1})
+        return [self.partition.values[column][i] for i in found]
 
     def branches(self) -> tuple[Branch, ...]:
         """As data for the engine, with whole branches of the tree in one; none where all cells are chosen."""
