@@ -337,7 +337,7 @@ def test_who_shares_an_app_without_signing_in_reads_what_is_full(
         slow.go.set()
         assert first.result().status_code == 200
     assert refused.status_code == 429
-    told = "1 of the questions of all who use this app without signing in are not answered yet"
+    told = "1 of the questions of people who are not signed in are not answered yet"
     assert told in refused.json()["detail"]
 
 
@@ -345,7 +345,7 @@ def test_who_shares_an_app_without_signing_in_reads_what_is_full(
     ("viewer", "whose"),
     [
         (Viewer("user", "ann", "ann"), "your questions"),
-        (ANYBODY_HERE, "the questions of all who use this app without signing in"),
+        (ANYBODY_HERE, "the questions of people who are not signed in"),
     ],
 )
 def test_each_limit_says_whose_questions_it_counts(viewer: Viewer, whose: str) -> None:

@@ -64,4 +64,11 @@ def test_a_wrong_token_is_told_on_the_form(fresh_closed_site: Running) -> None:
     with fresh_closed_site.client(headers={"Accept": "text/html"}) as client:
         answer = client.post("/sign-in", data={"token": "wrong"})
     assert answer.status_code == 401
-    assert 'role="alert">This token is not known, was revoked, or has expired.' in answer.text
+    assert 'role="alert">The token is unknown, revoked or expired.' in answer.text
+
+
+def test_without_a_token_one_is_asked_to_sign_in(closed_site: Running) -> None:
+    with closed_site.client() as client:
+        problem = client.get("/api/v1/me").json()
+    assert (problem["title"], problem["detail"]) == ("Sign in first", "sign in to see this app")
+    assert problem["fix"].startswith("Sign in at /sign-in, or send `Authorization: Bearer TOKEN`.")

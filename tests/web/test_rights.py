@@ -194,7 +194,7 @@ def test_a_right_token_under_another_scheme_is_wrong(tmp_path: Path) -> None:
     access = Access(tokens, Web(), open_here=True)
     found = access.viewer(scope(authorization=f"bearer  {secret} "))
     assert found is not None and found.sees_all and not found.has_session
-    with pytest.raises(Exception, match="not known"):
+    with pytest.raises(Exception, match="unknown"):
         access.viewer(scope(authorization=f"Basic {secret}"))
 
 

@@ -101,7 +101,7 @@ def _ask(cluster: str, rows: dict[str, int]) -> None:
 
     if not sys.stdin.isatty():
         raise HakaruError(
-            f"this would remove {_listed(rows)} of {cluster}, and nobody is there to be asked: add --yes"
+            f"this would remove {_listed(rows)} of {cluster}; there is no terminal to confirm it: add --yes"
         )
     click.confirm(f"Remove {_listed(rows)} of {cluster}?", abort=True)
 

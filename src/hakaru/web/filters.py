@@ -122,7 +122,7 @@ class AnalysisQuery(Filters):
         found = {}
         for name, value in (self.model_extra or {}).items():
             if not name.startswith("param.") or not isinstance(value, str):
-                raise FilterError(f"there is no parameter {name!r}, or it stands there twice")
+                raise FilterError(f"parameter {name!r} is unknown or given twice")
             found[name.removeprefix("param.")] = value
         return found
 

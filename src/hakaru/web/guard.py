@@ -59,7 +59,7 @@ class TooLarge(WebError):
 
 class WrongHost(WebError):
     status = 421
-    title = "This is another machine"
+    title = "Wrong host name"
 
 
 class Guard:
@@ -98,12 +98,12 @@ class Guard:
                 f"the address has more than {MAX_URL:,} characters", "Use a shorter filter."
             )
         if not (_is_text(path) and _is_text(query.replace(b"+", b" "))):
-            return Malformed("the address holds bytes that are not text in UTF-8")
+            return Malformed("the address is not valid UTF-8 text")
         headers = Headers(scope=scope)
         length = headers.get("content-length", "0")
         most = MAX_SCENARIO if scope["path"] in SCENARIO_PATHS else MAX_BODY
         if "transfer-encoding" in headers or not length.isdecimal() or int(length) > most:
-            return TooLarge(f"a request's body has {most:,} bytes at most, and says so")
+            return TooLarge(f"the body needs a Content-Length of at most {most:,} bytes")
         return self._check_host(headers) or _check_site(headers, scope["method"])
 
     def _check_host(self, headers: Headers) -> WebError | None:
@@ -111,11 +111,11 @@ class Guard:
         names = headers.getlist("host")
         found = HOST.fullmatch(names[0]) if len(names) == 1 else None
         if found is None:
-            return Malformed("the header Host is missing or no host's name")
+            return Malformed("the Host header is missing or is not a host name")
         if self.hosts is not None and found.group(1).lower() not in self.hosts:
             return WrongHost(
-                f"this app does not answer as {found.group(1)!r}",
-                "Add the name to web.hosts in hakaru.toml if it is right.",
+                f"this app is not served under the name {found.group(1)!r}",
+                "If the name is right, add it to web.hosts in hakaru.toml.",
             )
         return None
 
@@ -124,7 +124,7 @@ def _check_site(headers: Headers, method: str) -> WebError | None:
     """Another site may link here, and nothing else: it shall not make this app work for it."""
     foreign = headers.get("sec-fetch-site") == "cross-site"
     if foreign and (method != "GET" or headers.get("sec-fetch-mode") != "navigate"):
-        return Refused("another site's page asked for this", "Open the app itself.")
+        return Refused("this request came from a page of another site", "Open the app itself.")
     return None
 
 

@@ -317,5 +317,5 @@ class Me(BaseModel):
     name: str
     role: str
     user: str | None
-    signed_in: bool = Field(description="False where the app is open to whoever sits here.")
+    signed_in: bool = Field(description="False where the app is open without signing in.")
     sign_out: bool = Field(description="Whether there is a session to end.")

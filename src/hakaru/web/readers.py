@@ -205,7 +205,7 @@ def _told(error: Exception) -> Exception:
     """The engine's own errors as one that a reader can do something about."""
     if isinstance(error, duckdb.Error):
         return WebError(
-            "the engine could not answer this", "Try another filter or a shorter period."
+            "the engine could not run this query", "Try another filter or a shorter period."
         )
     return error
 

@@ -51,7 +51,7 @@ def serve(
     app = create_app(lake, settings, access_folder=access_folder, loopback=loopback, unit=unit)
     if not loopback and not app.state.access.is_configured:
         raise HakaruError(
-            f"--host {host} would show every job to whoever can reach it. Make a token first: "
+            f"--host {host} would show every job to anyone who can reach it. Make a token first: "
             "hakaru token create --name NAME --role operator (or set web.proxy_header and "
             "web.proxy_address in hakaru.toml), or leave out --host"
         )

@@ -23,7 +23,7 @@ from hakaru.web.problems import Busy, TooMany, WebError, problem_of
 
 MAX_WAITING = 16  # of one viewer; a browser asks six at once
 MAX_WAITING_HERE = 64  # where nobody signs in, all are one viewer
-UNSIGNED = "the questions of all who use this app without signing in"
+UNSIGNED = "the questions of people who are not signed in"
 
 
 @dataclass
@@ -57,7 +57,7 @@ class _Line:
             self._give_up(turn)
             if isinstance(error, TimeoutError):
                 raise Busy(
-                    f"the others of {self.questions} took longer than {seconds:g} s",
+                    f"others of {self.questions} took longer than {seconds:g} s",
                     "Ask again in a moment, and fewer at a time.",
                 ) from None
             raise

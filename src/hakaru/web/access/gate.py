@@ -1,4 +1,4 @@
-"""The gate that every request passes: nothing behind it runs for somebody who is not known."""
+"""The gate that every request passes: what is behind it runs only for known viewers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPEN_PATHS = (SIGN_IN, "/static/")  # the form, and what it looks like; neither 
 log = logging.getLogger("hakaru.web")
 COOKIE = "hakaru_session"
 SIGN_IN_FIX = (
-    "Send `Authorization: Bearer TOKEN`, or sign in at /sign-in; an operator makes a token with: "
+    "Sign in at /sign-in, or send `Authorization: Bearer TOKEN`. An operator creates tokens with: "
     "hakaru token create"
 )
 
@@ -83,7 +83,7 @@ class Access:
     def _named_by_proxy(self, headers: Headers) -> Viewer | None:
         names = headers.getlist(self.web.proxy_header or "")
         if len(names) > 1:
-            raise Malformed(f"the proxy's header {self.web.proxy_header} stands there twice")
+            raise Malformed(f"the proxy sent the header {self.web.proxy_header} twice")
         name = names[0].strip() if names else ""
         if not name:
             return None
@@ -97,7 +97,7 @@ class Access:
     def _failed(self, scope: Scope) -> HakaruError:
         if self.failures.add(peer_of(scope)):
             return TooMany("too many wrong tokens came from this address", "Wait a few minutes.")
-        return NotSignedIn("this token is not known, was revoked, or has expired", SIGN_IN_FIX)
+        return NotSignedIn("the token is unknown, revoked or expired", SIGN_IN_FIX)
 
 
 class Gate:
@@ -128,8 +128,8 @@ def _for_strangers(error: HakaruError) -> WebError:
     """What is wrong with the file of tokens is for the log, not for whoever asks."""
     if isinstance(error, WebError):
         return error
-    log.error("nobody can sign in: %s", error)
-    return Busy("nobody can sign in just now", "Ask an operator to look at the app's log.")
+    log.error("sign-in fails: %s", error)
+    return Busy("sign-in does not work at the moment", "Ask an operator to check the app's log.")
 
 
 def is_open(path: str) -> bool:
@@ -156,5 +156,5 @@ def _ask_to_sign_in(scope: Scope) -> Response:
     if wants_page and request.method == "GET" and not scope["path"].startswith("/api/"):
         back = scope["path"] + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"{SIGN_IN}?next={quote(back, safe='')}", status_code=303)
-    error = NotSignedIn("this app shows nothing to somebody that it does not know", SIGN_IN_FIX)
+    error = NotSignedIn("sign in to see this app", SIGN_IN_FIX)
     return problem_response(request, problem_of(error))

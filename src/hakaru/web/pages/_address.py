@@ -33,7 +33,7 @@ def read(model: type[M], pairs: Iterable[tuple[str, str]]) -> M:
         if _takes_many(model, name):
             values.setdefault(name, []).append(value)
         elif name in values:
-            raise _wrong(name, value, "stands there twice")
+            raise _wrong(name, value, "is given twice")
         else:
             values[name] = value
     try:

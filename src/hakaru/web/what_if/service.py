@@ -30,7 +30,7 @@ class Desk:
     def __init__(self, runs: Runs, readers: Readers, viewer: Viewer) -> None:
         if not viewer.sees_all:
             raise Refused(
-                "a replay shows everybody's jobs, so what-if is for operators", "Ask an operator."
+                "what-if replays everyone's jobs and is for operators only", "Ask an operator."
             )
         self.runs = runs
         self.readers = readers
@@ -129,7 +129,7 @@ class Desk:
     def _done(self, id: str) -> tuple[Run, models.Outcome]:
         run = self.runs.find(id)
         if run.outcome is None:
-            raise WebError(f"this run is {run.state}: it has nothing to show", "Look at its state.")
+            raise WebError(f"this run is {run.state} and has no results", "Check its state.")
         return run, run.outcome
 
     def _told(self, run: Run) -> models.Run:
