@@ -243,7 +243,7 @@ def test_only_tables_of_cells_are_narrowed(u1: httpx.Client, id: str) -> None:
 def test_which_answers_are_not_of_cells() -> None:
     """What is of the whole cluster has no counts and no shares; each of these was thought about."""
     whole = {id for id, rule in RULES.items() if rule.cells is None}
-    assert whole == {"interarrivals", "think-time", "utilisation"}
+    assert whole == {"interarrivals", "utilisation"}
 
 
 @pytest.mark.parametrize("id", sorted(RULES))
@@ -269,7 +269,6 @@ def test_an_analysis_that_nobody_has_thought_about_is_refused(u1: httpx.Client) 
     [
         ("walltime", "short_h", "1"),
         ("walltime", "long_h", "0.99"),
-        ("think-time", "max_h", "7.5"),
         ("size-vs-walltime", "sample", "10"),
         ("size-vs-walltime", "draws", "1"),
         ("size-vs-walltime", "seed", "2"),

@@ -37,7 +37,8 @@ def test_what_is_cut_finer_than_the_cells_is_for_operators(tmp_path: Path) -> No
     """Hours, steps of run time, sizes and moments: differences from the cells could be one person's."""
     asker = asker_of(tmp_path, jobs_of("0123456", 0))
     finer = ("arrivals-by-hour", "arrivals-by-weekday", "arrivals-by-week", "walltime-cdf", "load",
-             "walltime-by-application", "request-vs-run", "gpus-single-node", "gpus-multi-node")  # fmt: skip
+             "walltime-by-application", "request-vs-run", "gpus-single-node", "gpus-multi-node",
+             "think-time")  # fmt: skip
     for id in finer:
         with pytest.raises(Refused, match="individual people"):
             answered(asker, id)
@@ -108,18 +109,40 @@ def test_what_became_of_the_wait_is_counted_in_cells(tmp_path: Path) -> None:
 
 
 def test_figures_of_those_who_came_again_are_of_six(tmp_path: Path) -> None:
-    """Seven people have a job each; think time is of those who have two: five, then six."""
+    """Seven people have a job each; a user's next submission is of those who have two: five, then six."""
     for again, is_shown in (("01234", False), ("012345", True)):
         rows = jobs_of("0123456", 0) + jobs_of(again, 10, submitted_at=utc("2018-01-02"))
         asker = asker_of(tmp_path / again, rows)
-        for id in ("think-time", "interarrivals"):
-            if is_shown:
-                table = answered(asker, id)
-                hidden = [name for name in table.columns if name.startswith(("num_", "share"))]
-                assert {row[name] for row in table.rows for name in hidden} == {None}
-            else:
-                with pytest.raises(Refused, match="fewer than 6 people"):
-                    answered(asker, id)
+        if is_shown:
+            table = answered(asker, "interarrivals")
+            hidden = [name for name in table.columns if name.startswith(("num_", "share"))]
+            assert {row[name] for row in table.rows for name in hidden} == {None}
+        else:
+            with pytest.raises(Refused, match="fewer than 6 people"):
+                answered(asker, "interarrivals")
+
+
+def test_what_is_busy_is_of_six_people_whose_jobs_took_time(tmp_path: Path) -> None:
+    """Seven people have a job in the log; those of two never began, or were over at once: five are busy."""
+    began = utc("2018-01-01T00:00:10")
+    never = {"started_at": None, "wait_s": None, "run_s": None, "state": "cancelled"}
+    at_once = {"ended_at": began, "run_s": 0.0}
+    size = '{"nodes": 2, "gpus_per_node": 4}'
+    for name, idle, is_shown in (
+        ("five", jobs_of("5", 10, **never) + jobs_of("6", 11, **at_once), False),
+        ("no GPU", jobs_of("56", 10, num_gpus=0), False),
+        ("six", jobs_of("5", 10) + jobs_of("6", 11, **at_once), True),
+    ):
+        lake = put_jobs(Lake.create(tmp_path / name), jobs_of("01234", 0) + idle, size)
+        asker = Service(Readers(lake)).of(U0)
+        (found,) = asker.overview(Filters(cluster=("c",))).clusters
+        assert (found.measures.busy_pes is not None) == is_shown, name
+        if is_shown:
+            assert answered(asker, "utilisation").rows
+            continue
+        assert (found.measures.jobs_waiting, found.measures.utilisation) == (None, None)
+        with pytest.raises(Refused, match="fewer than 6 people"):
+            answered(asker, "utilisation")
 
 
 def test_people_are_counted_in_quarters_of_six(tmp_path: Path) -> None:
@@ -195,8 +218,8 @@ def test_each_cluster_has_people_of_its_own(tmp_path: Path) -> None:
     asker = asker_of(tmp_path, rows + b)
     both = AnalysisQuery(cluster=("b", "c"), by="cluster")
     with pytest.raises(Refused, match="fewer than 6 people"):
-        asker.table("think-time", both)
-    assert asker.table("think-time", AnalysisQuery(cluster=("c",))).rows
+        asker.table("interarrivals", both)
+    assert asker.table("interarrivals", AnalysisQuery(cluster=("c",))).rows
 
 
 def test_one_person_in_many_queues_is_one_person(tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_every_analysis_draws_what_it_shows(u1: httpx.Client, id: str) -> None:
     drawn = get(u1, f"figures/{id}", cluster="c")
     assert (drawn["withheld"], "rare" in str(drawn["option"])) == (table["withheld"], False)
     assert "rare" not in str(table["rows"])
-    counts = {"num_gaps", "num_pairs", "num_within", "busy_pe_hours"} & set(table["columns"])
+    counts = {"num_gaps", "busy_pe_hours"} & set(table["columns"])
     if RULES[id].cells is None or RULES[id].measure:
         counts |= {"num_jobs", "pe_hours"} & set(table["columns"])
         assert drawn["notes"] == []

@@ -4,7 +4,7 @@ The one place where it is decided; docs/web.md and docs/decisions explain the ru
 """
 
 from hakaru.web.privacy._look import GROUPS, View, is_whole, look, look_at, own_only
-from hakaru.web.privacy._mask import Guarded, guard_result
+from hakaru.web.privacy._mask import Guarded, guard_result, is_of_many
 from hakaru.web.privacy._partition import partition_of
 from hakaru.web.privacy._people import FEWEST
 from hakaru.web.privacy._place import place_among
@@ -18,6 +18,7 @@ __all__ = [
     "Guarded",
     "View",
     "guard_result",
+    "is_of_many",
     "is_whole",
     "look",
     "look_at",

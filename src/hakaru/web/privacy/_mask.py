@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hakaru.analyses import Result, passing, rules_of
+from hakaru.analyses import Analysis, Result, Selection, passing, rules_of
 from hakaru.web.models import Withheld
 from hakaru.web.privacy._look import FEW, View
 from hakaru.web.privacy._people import FEWEST, num_people
@@ -18,7 +18,7 @@ from hakaru.web.readers import Readers
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COUNTS = ("num_jobs", "num_gaps", "num_pairs", "num_within", "pe_hours", "busy_pe_hours")
+COUNTS = ("num_jobs", "num_gaps", "pe_hours", "busy_pe_hours")
 OF_CELLS = f"Jobs are counted in groups of {FEWEST} or more people."
 BESIDE_OTHERS = "share_at_max"
 FEWEST_JOBS = 20  # for a spread: of fewer, each job could be worked out
@@ -46,7 +46,7 @@ def guard_result(readers: Readers, view: View, result: Result) -> Guarded:
         return Guarded(result if view.viewer.sees_all else _without_others(result))
     rule = RULES[result.analysis.id]
     _refuse_parameters(view, result)
-    if view.scope == "whole" and _num_holders(readers, view, result, rule) < FEWEST:
+    if view.scope == "whole" and not is_of_many(readers, result.analysis, view.selection):
         raise Refused(f"{result.analysis.id} is about jobs of {FEW}", "Ask about your own jobs.")
     if rule.measure and rule.measure not in view.measures:
         raise Refused(f"{FEW} stand behind this figure", "Ask about your own jobs.")
@@ -76,12 +76,14 @@ def _refuse_parameters(view: View, result: Result) -> None:
         )
 
 
-def _num_holders(readers: Readers, view: View, result: Result, rule: Rule) -> int:
-    """People behind the figure, in the cluster that has fewest."""
-    kept = passing(rules_of(result.analysis, view.selection))
-    source = rule.source.format(ruled=f"(SELECT * FROM jobs AS jobs_all WHERE {kept})")
-    each = [replace(view.selection, clusters=(name,)) for name in view.selection.clusters]
-    return min(num_people(readers, selection, source) for selection in each)
+def is_of_many(readers: Readers, analysis: Analysis, selection: Selection) -> bool:
+    """Whether enough people stand behind a figure of whole clusters, in each of them."""
+    kept = passing(rules_of(analysis, selection))
+    source = RULES[analysis.id].source.format(
+        ruled=f"(SELECT * FROM jobs AS jobs_all WHERE {kept})"
+    )
+    each = [replace(selection, clusters=(name,)) for name in selection.clusters]
+    return all(num_people(readers, one, source) >= FEWEST for one in each)
 
 
 def _counts(view: View, result: Result, rule: Rule) -> Guarded:

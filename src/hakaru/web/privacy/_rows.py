@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 REPEATED = "(SELECT jobs.user FROM {ruled} AS jobs GROUP BY jobs.user HAVING count(*) > 1)"
+# a job that never started, or that took no time or no GPU, adds nothing to what is busy
+BUSY = (
+    "(SELECT jobs.user FROM {ruled} AS jobs WHERE num_pes > 0 AND started_at IS NOT NULL "
+    "AND coalesce(ended_at > started_at, true))"
+)
 
 
 @dataclass(frozen=True)
@@ -14,8 +19,9 @@ class Rule:
     With `cells`, an answer is made of whole cells of the partition, and these columns of it name the rows:
     counts and hours are sums of cells. With a `measure` of the partition it has means and medians of that
     instead. Without `cells` it is of the whole cluster, statistics too, if those who hold `source` are
-    enough. `row` keeps one kind of rows: the column and its value. `single` are columns that show one job,
-    as the longest, or that count jobs within cells. Only what `narrows` may be asked under conditions.
+    enough: those whose jobs enter the statistic, after all of the analysis' own conditions. `row` keeps
+    one kind of rows: the column and its value. `single` are columns that show one job, as the longest,
+    or that count jobs within cells. Only what `narrows` may be asked under conditions.
     """
 
     cells: tuple[str, ...] | None = None
@@ -41,6 +47,7 @@ RULES: dict[str, Rule] = {
     "waits": Rule((), measure="waits", row=("part", "submit to start"), single=("p99_s", "max_s")),
     "abandoned-waits": Rule(("fate",), single=("mean_s", "median_s", "p90_s", "max_s")),
     "interarrivals": Rule(source=REPEATED),
-    "think-time": Rule(source=REPEATED),
-    "utilisation": Rule(row=("quarter", "all"), single=("span_h", "installed_pe_hours")),
+    "utilisation": Rule(
+        row=("quarter", "all"), source=BUSY, single=("span_h", "installed_pe_hours")
+    ),
 }

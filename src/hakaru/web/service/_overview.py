@@ -15,7 +15,7 @@ from hakaru.texts import language
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
 from hakaru.web.models import ClusterOverview, Measures, Now, Overview, Period
-from hakaru.web.privacy import View, is_whole, look, to_digits
+from hakaru.web.privacy import View, is_of_many, is_whole, look, to_digits
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service._analyses import find
@@ -119,8 +119,7 @@ def _measures(readers: Readers, filters: Filters, view: View) -> Measures:
         row = _of_cells(row, view) | _share_completed(readers, filters, view)
     if not view.own and not is_whole(filters):
         return Measures.model_validate(row | {"num_users": None})
-    levels = _levels(_load(readers, view))
-    return Measures.model_validate(row | (levels if view.own else _coarse(levels)))
+    return Measures.model_validate(row | _seen_levels(readers, view))
 
 
 def _of_cells(row: dict[str, Any], view: View) -> dict[str, Any]:
@@ -142,6 +141,18 @@ def _share_completed(readers: Readers, filters: Filters, view: View) -> dict[str
         return {"share_completed": None}
     (row,) = readers.rows(MEASURED, seen.selection)
     return {"share_completed": row["share_completed"], "num_by_state": row["num_jobs"]}
+
+
+def _seen_levels(readers: Readers, view: View) -> dict[str, Any]:
+    """The levels; of others, rounded, where enough people's jobs are in them."""
+    if view.own:
+        return _levels(_load(readers, view))
+    whole = Selection(clusters=view.selection.clusters)
+    return (
+        _coarse(_levels(_load(readers, view)))
+        if is_of_many(readers, find("utilisation"), whole)
+        else {}
+    )
 
 
 def _load(readers: Readers, view: View) -> Result:
