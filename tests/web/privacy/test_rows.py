@@ -315,6 +315,39 @@ def test_run_times_give_nothing_of_the_one_who_failed(tmp_path: Path) -> None:
     assert answered(many, "walltime", state=("any",)).rows[0]["mean_h"] == 7.6
 
 
+def test_why_a_value_is_missing_tells_nothing_of_one_person(tmp_path: Path) -> None:
+    """Seven people, and what u6 did besides: nothing, a request, a failure, two jobs that still wait."""
+    base = [
+        row for k in range(6) for row in jobs_of("0123456", 10 * k, requested_s=None, wait_s=None)
+    ]
+    waiting = {"started_at": None, "ended_at": None, "wait_s": None, "run_s": None}
+    told = []
+    for name, own in {
+        "nothing": [],
+        "request": jobs_of("6", 90, wait_s=None),
+        "failure": jobs_of("6", 90, requested_s=None, wait_s=None, state="failed"),
+        "pending": jobs_of("66", 90, requested_s=None, state="pending", **waiting),
+        "waited": jobs_of("6", 90, requested_s=None),
+        "Sunday": jobs_of("6", 90, submitted_at=utc("2018-01-07"), requested_s=None, wait_s=None),
+    }.items():
+        asker = asker_of(tmp_path / name, base + own)
+        found = asker.compare(CompareQuery(cluster=("c",))).metrics
+        cells = {each["id"]: each["computed"]["c"] for each in found}
+        told.append({id: cell for id, cell in cells.items() if cell["value"] is None})
+    assert {"wra_mean", "share_at_max", "weekday_peak_ratio", "wait_median_s"} <= set(told[0])
+    reasons = {cell["reason"] for cells in told for cell in cells.values()}
+    assert reasons == {"not shown: too few people or no data"}
+
+
+def test_that_all_jobs_ended_alike_is_for_operators(tmp_path: Path) -> None:
+    """One person's failure would take the remark away."""
+    asker = asker_of(tmp_path, jobs_of("0123456" * 4, 0))
+    boss = Service(asker.readers).of(Viewer("operator", "boss"))
+    query = FigureQuery(cluster=("c",))
+    assert any("completed" in note for note in boss.figure("states", query).notes)
+    assert not any("completed" in note for note in asker.figure("states", query).notes)
+
+
 def test_a_period_before_tells_nothing_of_the_first_and_the_last_submission(tmp_path: Path) -> None:
     """The log begins on 20 January, with u8: whether a day before that can be compared would find it."""
     rows = [each for month in "234" for each in jobs_of(

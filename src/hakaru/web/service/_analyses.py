@@ -40,8 +40,8 @@ def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> G
     selection = selected(readers, query, query.by, query.weight)
     view = look_at(readers, viewer, query, selection, analysis)
     found = readers.run(analysis, view.selection, params)
-    if not viewer.sees_all:  # few people may stand behind these jobs, or one behind a peak
-        found = replace(found, uncounted={}, over={}, seen={})
+    if not viewer.sees_all:
+        found = _without_few(found)
     if query.by is not None and found.table.column_names[1:2] == [query.by]:
         raise WebError(f"{id} has a row for each {query.by} already", f"Leave out by={query.by}.")
     if found.table.num_rows > MAX_ROWS:
@@ -50,6 +50,12 @@ def result(readers: Readers, viewer: Viewer, id: str, query: AnalysisQuery) -> G
             "Choose a shorter period or fewer groups.",
         )
     return guard_result(readers, view, found)
+
+
+def _without_few(found: Result) -> Result:
+    """Without what few people's jobs, or one's, decide: a peak, or that all jobs are of one state."""
+    caveats = replace(found.caveats, one_state={})
+    return replace(found, uncounted={}, over={}, seen={}, caveats=caveats)
 
 
 def table(guarded: Guarded) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Cells = dict[str, Cell]  # by metric
 
 EXACT = ("num_jobs", "num_users")  # of all jobs of the cluster, which `clusters` counts too
+# one reason for all: why a value is missing could tell whether one person has such a job
+MISSING = "not shown: too few people or no data"
 
 
 def compare(readers: Readers, viewer: Viewer, query: CompareQuery) -> Comparison:
@@ -73,7 +76,7 @@ def _cells(readers: Readers, viewer: Viewer, name: str, metrics: Sequence[Metric
     """The metrics as they stand in the answers that this user gets."""
     from hakaru.reference.metrics import Cell, read
 
-    hidden = Cell(None, f"it could show fewer than {FEWEST} people")
+    hidden = Cell(None, MISSING)
     found: Cells = {}
     for metric in metrics:
         rules = {"by": metric.by, "min_run": metric.min_run_s, "state": tuple(metric.states)}
@@ -84,19 +87,18 @@ def _cells(readers: Readers, viewer: Viewer, name: str, metrics: Sequence[Metric
             found[metric.id] = hidden
             continue
         cell = read(metric, guarded.result.rows)
-        found[metric.id] = hidden if cell.value is None else _coarse(cell)
+        known = cell.value is not None and math.isfinite(cell.value)
+        found[metric.id] = _coarse(cell) if known else hidden
     return found
 
 
 def _as_shown(found: Compared, shown: dict[str, Cells]) -> Compared:
-    """The comparison with the numbers that this user may see."""
+    """The comparison with the numbers that this user may see; of the others nothing is kept."""
     lines = [
         replace(
             line,
             cells={
-                name: cell
-                if line.metric.id in EXACT or cell.value is None
-                else shown[name][line.metric.id]
+                name: cell if line.metric.id in EXACT else shown[name][line.metric.id]
                 for name, cell in line.cells.items()
             },
         )
