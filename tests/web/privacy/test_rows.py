@@ -193,6 +193,18 @@ def test_a_spread_is_of_twenty_jobs(tmp_path: Path) -> None:
         (row,) = answered(asker, "request-accuracy").rows
         assert (row["median"], row["mean"]) == (0.5, 0.5)
         assert [row[name] is not None for name in ("sd", "p25", "p75")] == [is_shown] * 3
+        (found,) = asker.overview(Filters(cluster=("c",))).clusters
+        assert (found.measures.wait_median_s, found.measures.run_median_s) == (10.0, 3600.0)
+        assert (found.measures.wait_p95_s is not None) == is_shown
+        (own,) = asker.overview(Filters(cluster=("c",), user="u0")).clusters
+        assert own.measures.wait_p95_s == 10.0
+
+
+def test_a_spread_counts_the_jobs_that_have_the_measure(tmp_path: Path) -> None:
+    """Thirty jobs, and eighteen of them waited: of so few there is no quantile."""
+    rows = jobs_of("012345" * 3, 0) + jobs_of("012345" * 2, 50, wait_s=None)
+    (found,) = asker_of(tmp_path, rows).overview(Filters(cluster=("c",))).clusters
+    assert (found.measures.num_jobs, found.measures.wait_p95_s) == (30, None)
 
 
 def test_either_side_of_a_correlation_is_of_six(tmp_path: Path) -> None:

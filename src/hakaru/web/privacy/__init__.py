@@ -8,7 +8,7 @@ from hakaru.web.privacy._mask import Guarded, guard_result, is_of_many
 from hakaru.web.privacy._partition import partition_of
 from hakaru.web.privacy._people import FEWEST
 from hakaru.web.privacy._place import place_among
-from hakaru.web.privacy._rounded import to_digits
+from hakaru.web.privacy._rounded import to_digits, without_spread
 from hakaru.web.privacy._rows import RULES
 
 __all__ = [
@@ -26,4 +26,5 @@ __all__ = [
     "partition_of",
     "place_among",
     "to_digits",
+    "without_spread",
 ]

@@ -10,7 +10,7 @@ from hakaru.analyses import Analysis, Result, Selection, passing, rules_of
 from hakaru.web.models import Withheld
 from hakaru.web.privacy._look import FEW, View
 from hakaru.web.privacy._people import FEWEST, num_people
-from hakaru.web.privacy._rounded import nulled, rounded
+from hakaru.web.privacy._rounded import nulled, rounded, without_spread
 from hakaru.web.privacy._rows import RULES, Rule
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 COUNTS = ("num_jobs", "num_gaps", "pe_hours", "busy_pe_hours")
 OF_CELLS = f"Jobs are counted in groups of {FEWEST} or more people."
 BESIDE_OTHERS = "share_at_max"
-FEWEST_JOBS = 20  # for a spread: of fewer, each job could be worked out
 SPREAD = re.compile(r"(sd|p\d+)(_|$)")
 PARTIAL = "Jobs of groups that fit these conditions only in part may be left out."
 OF_WHOLE = f"Counts, shares and what could show {FEW} are withheld."
@@ -111,18 +110,9 @@ def _statistics(view: View, result: Result, rule: Rule) -> Guarded:
 
 def _without_spread(table: pa.Table) -> pa.Table:
     """The table without the spread of few jobs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     counts = [name for name in table.column_names if name in COUNTS and name.startswith("num_")]
-    if not counts:
-        return table
-    few = pc.less(pc.fill_null(table[counts[0]], 0), FEWEST_JOBS)
-    for place, field in enumerate(table.schema):
-        if SPREAD.match(field.name):
-            column = pc.if_else(few, pa.scalar(None, field.type), table[field.name])
-            table = table.set_column(place, field, column)
-    return table
+    spread = [name for name in table.column_names if SPREAD.match(name)]
+    return without_spread(table, spread, counts[0]) if counts else table
 
 
 def _kept(result: Result, rule: Rule) -> pa.Table:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DIGITS = 3
+FEWEST_JOBS = 20  # for quantiles and deviations: of fewer, each job could be worked out
 
 
 def to_digits(value: float) -> float:
@@ -26,6 +27,18 @@ def rounded(table: pa.Table) -> pa.Table:
             values = table[field.name].to_pylist()
             shown = [None if value is None else to_digits(value) for value in values]
             table = table.set_column(place, field, pa.array(shown, field.type))
+    return table
+
+
+def without_spread(table: pa.Table, columns: Collection[str], count: str) -> pa.Table:
+    """The table without these quantiles and deviations in rows that `count` too few jobs."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in columns:
+        few = pc.less(pc.fill_null(table[count], 0), FEWEST_JOBS)
+        place, kind = table.column_names.index(name), table.schema.field(name).type
+        table = table.set_column(place, name, pc.if_else(few, pa.scalar(None, kind), table[name]))
     return table
 
 
