@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from hakaru.analyses import HAS_SIZE, load_all
-from hakaru.analyses._base import HAS_RUN, HAS_USER
+from hakaru.analyses._base import HAS_RUN
 from hakaru.lake import Lake
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters
@@ -229,7 +229,7 @@ NARROWED = {"queue": "normal", "since": "2018-02-01", "until": "2018-02-28"}
 
 @pytest.mark.parametrize("id", sorted(RULES))
 def test_only_tables_of_cells_are_narrowed(u1: httpx.Client, id: str) -> None:
-    if RULES[id].cells is None or not RULES[id].narrows:
+    if RULES[id].cells is None:
         assert "whole cluster only" in refused(u1, f"analyses/{id}", cluster="c", **NARROWED)
         assert "whole cluster only" in refused(u1, f"analyses/{id}", cluster="c", by="queue")
         return
@@ -252,8 +252,7 @@ def test_what_an_analysis_leaves_out_the_cells_leave_out(id: str) -> None:
     analysis, rule = load_all().get(id), RULES[id]
     known = {HAS_SIZE} | ({HAS_RUN} if analysis.min_run_s else set())
     others = {each for each in analysis.rules if each not in known}
-    if rule.cells is not None and not rule.measure and others:
-        assert others == {HAS_USER} and "num_jobs" in rule.single
+    assert rule.cells is None or rule.measure or not others
     assert set(counted_by(analysis)) <= set(COLUMNS)
 
 
@@ -274,7 +273,6 @@ def test_an_analysis_that_nobody_has_thought_about_is_refused(u1: httpx.Client) 
         ("size-vs-walltime", "seed", "2"),
         ("jobs-by-quarter", "quarter", "ended"),
         ("jobs-by-quarter", "quarter", "log"),
-        ("users-by-quarter", "quarter", "log"),
     ],
 )
 def test_parameters_keep_their_defaults_over_others_jobs(

@@ -38,7 +38,7 @@ def test_what_is_cut_finer_than_the_cells_is_for_operators(tmp_path: Path) -> No
     asker = asker_of(tmp_path, jobs_of("0123456", 0))
     finer = ("arrivals-by-hour", "arrivals-by-weekday", "arrivals-by-week", "walltime-cdf", "load",
              "walltime-by-application", "request-vs-run", "gpus-single-node", "gpus-multi-node",
-             "think-time")  # fmt: skip
+             "think-time", "users-by-quarter")  # fmt: skip
     for id in finer:
         with pytest.raises(Refused, match="individual people"):
             answered(asker, id)
@@ -145,17 +145,18 @@ def test_what_is_busy_is_of_six_people_whose_jobs_took_time(tmp_path: Path) -> N
             answered(asker, "utilisation")
 
 
-def test_people_are_counted_in_quarters_of_six(tmp_path: Path) -> None:
+def test_people_are_not_counted_by_quarter(tmp_path: Path) -> None:
+    """Seven people in winter, eight in spring, eight in all: one of them is new, with a new account."""
     rows = jobs_of("0123456", 0, submitted_at=utc("2018-01-10"))
-    rows += jobs_of("012345", 10, submitted_at=utc("2018-04-10"))
-    rows += jobs_of("01234", 20, submitted_at=utc("2018-07-10"))
+    rows += jobs_of("0123456", 10, submitted_at=utc("2018-04-10"))
+    rows += jobs_of("7", 20, submitted_at=utc("2018-04-10"), account="secret")
     asker = asker_of(tmp_path, rows)
-    table = answered(asker, "users-by-quarter")
-    assert [(row["quarter"], row["num_users"], row["num_jobs"]) for row in table.rows] == [
-        ("2018Q1", 7, None)
-    ]
-    with pytest.raises(Refused, match="whole cluster only"):
-        answered(asker, "users-by-quarter", queue="normal")
+    with pytest.raises(Refused, match="individual people"):
+        answered(asker, "users-by-quarter")
+    own = answered(asker, "users-by-quarter", user="u0").rows
+    assert [(row["quarter"], row["num_users"], row["num_accounts"]) for row in own] == [
+        ("2018Q1", 1, 1), ("2018Q2", 1, 1),
+    ]  # fmt: skip
 
 
 def test_hours_of_few_people_are_withheld_and_so_are_shares_of_them(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def look_at(
     _refuse_the_personal(query, selection, viewer)
     by = () if selection.by in (None, "cluster") else (selection.by,)
     used = [*_conditions(query), *("by" for _ in by)]
-    if used and (rule.cells is None or not rule.narrows):
+    if used and rule.cells is None:
         raise Refused(
             f"{analysis.id} of others' jobs is shown for the whole cluster only",
             f"Leave out {', '.join(used)}, or ask about your own jobs with user={viewer.user}.",

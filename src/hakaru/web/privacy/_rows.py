@@ -21,7 +21,7 @@ class Rule:
     instead. Without `cells` it is of the whole cluster, statistics too, if those who hold `source` are
     enough: those whose jobs enter the statistic, after all of the analysis' own conditions. `row` keeps
     one kind of rows: the column and its value. `single` are columns that show one job, as the longest,
-    or that count jobs within cells. Only what `narrows` may be asked under conditions.
+    or that count jobs within cells.
     """
 
     cells: tuple[str, ...] | None = None
@@ -29,14 +29,12 @@ class Rule:
     row: tuple[str, str] | None = None
     source: str = "{ruled}"
     single: tuple[str, ...] = ()
-    narrows: bool = True
 
 
 RULES: dict[str, Rule] = {
     "queues": Rule(("queue",), single=("max_requested_h", "max_nodes", "max_pes")),
     "states": Rule(("state",)),
     "jobs-by-quarter": Rule(("quarter",)),
-    "users-by-quarter": Rule(("quarter",), single=("num_jobs",), narrows=False),
     "parallelism": Rule(("parallelism",)),
     "parallelism-by-quarter": Rule(("quarter", "parallelism")),
     "request-accuracy": Rule((), measure="requests", single=("least", "most")),
