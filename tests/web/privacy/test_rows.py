@@ -13,7 +13,8 @@ from hakaru.lake import Lake
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery, CompareQuery, FigureQuery, Filters, JobQuery
 from hakaru.web.models import Table
-from hakaru.web.privacy import to_digits
+from hakaru.web.privacy import RULES, to_digits
+from hakaru.web.privacy._mask import COUNTS
 from hakaru.web.privacy._place import _Bucket, _joined, _share
 from hakaru.web.privacy._rounded import rounded
 from hakaru.web.problems import Refused
@@ -199,6 +200,53 @@ def test_a_spread_is_of_twenty_jobs(tmp_path: Path) -> None:
         assert (found.measures.wait_p95_s is not None) == is_shown
         (own,) = asker.overview(Filters(cluster=("c",), user="u0")).clusters
         assert own.measures.wait_p95_s == 10.0
+
+
+def test_gaps_give_no_deviation_and_no_span(tmp_path: Path) -> None:
+    """The mean times the gaps is the time from the first submission to the last; cv × mean is sd."""
+    for num, is_shown in ((20, False), (26, True)):  # of one user there are six gaps fewer
+        rows = jobs_of(("012345" * 5)[:num], 0)
+        for k, row in enumerate(rows):
+            row["submitted_at"] = utc(f"2018-01-{k + 1:02}T0{k % 7}:00:00")
+        table = answered(asker_of(tmp_path / str(num), rows), "interarrivals")
+        whole, same = table.rows
+        assert whole["median_s"] is not None and same["median_s"] is not None
+        assert {row[name] for row in table.rows for name in ("mean_s", "sd_s")} == {None}
+        for row, shown in ((whole, is_shown), (same, is_shown)):
+            names = ("cv", "p25_s", "p75_s", "p90_s")
+            assert [row[name] is not None for name in names] == [shown] * 4
+
+
+def test_a_correlation_has_an_interval_from_twenty_jobs_on(tmp_path: Path) -> None:
+    for num, is_shown in ((9, False), (10, True)):
+        people = ("012345" * 2)[:num]
+        rows = [
+            row | {"run_s": 100.0 + k * k % 7}
+            for size in (1, 2)
+            for k, row in enumerate(jobs_of(people, 50 * size, num_gpus=size))
+        ]
+        for row in answered(asker_of(tmp_path / str(num), rows), "size-vs-walltime").rows:
+            assert [row[name] is not None for name in ("low", "high")] == [is_shown] * 2
+
+
+MIDDLE = {"mean", "mean_h", "mean_s", "median", "median_h", "median_s", "utilisation"}
+
+
+@pytest.mark.parametrize("id", [id for id, r in RULES.items() if r.measure or r.cells is None])
+def test_every_column_of_a_statistic_is_decided(tmp_path: Path, id: str) -> None:
+    """A number is a mean or a median, a count that is withheld, one job's, or declared as a spread."""
+    rule = RULES[id]
+    rows = jobs_of("012345" * 2, 0) + jobs_of("012345" * 2, 20, num_gpus=2)
+    table = guarded_table(asker_of(tmp_path, rows), id)
+    numbers = {field.name for field in table.schema if not pa.types.is_string(field.type)}
+    decided = {*MIDDLE, *rule.single, *rule.spread, *COUNTS, "num_draws"}
+    assert {name for name in numbers if not name.startswith("share")} <= decided
+    assert {*rule.spread, *rule.single} <= set(table.column_names)
+    assert not rule.spread or rule.count in table.column_names
+
+
+def guarded_table(asker: Asker, id: str) -> pa.Table:
+    return asker.result(id, AnalysisQuery(cluster=("c",))).result.table
 
 
 def test_a_spread_counts_the_jobs_that_have_the_measure(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 COUNTS = ("num_jobs", "num_gaps", "pe_hours", "busy_pe_hours")
 OF_CELLS = f"Jobs are counted in groups of {FEWEST} or more people."
 BESIDE_OTHERS = "share_at_max"
-SPREAD = re.compile(r"(sd|p\d+)(_|$)")
 PARTIAL = "Jobs of groups that fit these conditions only in part may be left out."
 OF_WHOLE = f"Counts, shares and what could show {FEW} are withheld."
 
@@ -104,15 +102,9 @@ def _statistics(view: View, result: Result, rule: Rule) -> Guarded:
     hidden = (*COUNTS, *rule.single)
     gone = [name for name in table.column_names if name in hidden or name.startswith("share")]
     withheld = _withheld(view, result.table.num_rows - table.num_rows, gone)
-    shown = replace(result, table=rounded(nulled(_without_spread(table), gone)))
+    table = without_spread(table, rule.spread, rule.count)
+    shown = replace(result, table=rounded(nulled(table, gone)))
     return Guarded(shown, withheld, False, not view.is_partial)
-
-
-def _without_spread(table: pa.Table) -> pa.Table:
-    """The table without the spread of few jobs."""
-    counts = [name for name in table.column_names if name in COUNTS and name.startswith("num_")]
-    spread = [name for name in table.column_names if SPREAD.match(name)]
-    return without_spread(table, spread, counts[0]) if counts else table
 
 
 def _kept(result: Result, rule: Rule) -> pa.Table:

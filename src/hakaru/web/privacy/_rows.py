@@ -21,7 +21,8 @@ class Rule:
     instead. Without `cells` it is of the whole cluster, statistics too, if those who hold `source` are
     enough: those whose jobs enter the statistic, after all of the analysis' own conditions. `row` keeps
     one kind of rows: the column and its value. `single` are columns that show one job, as the longest,
-    or that count jobs within cells.
+    or that count jobs within cells. `spread` are quantiles and what tells a deviation: shown in rows whose
+    column `count` has jobs enough.
     """
 
     cells: tuple[str, ...] | None = None
@@ -29,6 +30,8 @@ class Rule:
     row: tuple[str, str] | None = None
     source: str = "{ruled}"
     single: tuple[str, ...] = ()
+    spread: tuple[str, ...] = ()
+    count: str = "num_jobs"
 
 
 RULES: dict[str, Rule] = {
@@ -37,14 +40,28 @@ RULES: dict[str, Rule] = {
     "jobs-by-quarter": Rule(("quarter",)),
     "parallelism": Rule(("parallelism",)),
     "parallelism-by-quarter": Rule(("quarter", "parallelism")),
-    "request-accuracy": Rule((), measure="requests", single=("least", "most")),
-    "request-accuracy-by-quarter": Rule(("quarter",), measure="requests", single=("least", "most")),
-    "walltime": Rule(("parallelism",), measure="runs", single=("min_h", "max_h")),
+    "request-accuracy": Rule((), "requests", single=("least", "most"), spread=("sd", "p25", "p75")),
+    "request-accuracy-by-quarter": Rule(
+        ("quarter",), "requests", single=("least", "most"), spread=("sd", "p25", "p75")
+    ),
+    "walltime": Rule(("parallelism",), "runs", single=("min_h", "max_h"), spread=("sd_h",)),
     # a cell has one class, so that either side of the correlation is of enough people
-    "size-vs-walltime": Rule(("parallelism",), measure="runs"),
-    "waits": Rule((), measure="waits", row=("part", "submit to start"), single=("p99_s", "max_s")),
+    "size-vs-walltime": Rule(("parallelism",), "runs", spread=("low", "high")),
+    "waits": Rule(
+        (),
+        "waits",
+        row=("part", "submit to start"),
+        single=("p99_s", "max_s"),
+        spread=("sd_s", "p90_s", "p95_s"),
+    ),
     "abandoned-waits": Rule(("fate",), single=("mean_s", "median_s", "p90_s", "max_s")),
-    "interarrivals": Rule(source=REPEATED),
+    # the mean, as often as there are gaps, is the time from the first job to the last; sd ÷ cv is the mean
+    "interarrivals": Rule(
+        source=REPEATED,
+        single=("mean_s", "sd_s"),
+        spread=("cv", "p25_s", "p75_s", "p90_s"),
+        count="num_gaps",
+    ),
     "utilisation": Rule(
         row=("quarter", "all"), source=BUSY, single=("span_h", "installed_pe_hours")
     ),
