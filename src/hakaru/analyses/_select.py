@@ -66,10 +66,10 @@ Listed = tuple[str | int | None, ...]
 class Check:
     """One comparison of a column with a value; a value of None asks for what is unknown.
 
-    The operator `in` takes several values, None among them for what is unknown. It also works on `month`
-    (of the submission on the site's clock, counted from the year 0), on `size_class` (the power of two
-    that `num_pes` reaches: 0 is one, 1 two, 2 three or four; -1 is none), on `ran_minute` (1 for a run of
-    60 s or more) and on `fate` (what became of the wait: started, abandoned, pending, unknown).
+    The operators `in` and `not in` take several values, None among them for what is unknown. They also
+    work on `month` (of the submission on the site's clock, counted from the year 0), on `size_class` (the
+    power of two that `num_pes` reaches: 0 is one, 1 two, 2 three or four; -1 is none), on `ran_minute` (1
+    for a run of 60 s or more) and on `fate` (what became of the wait: started, abandoned, pending, unknown).
     """
 
     column: str
@@ -79,6 +79,9 @@ class Check:
     def condition(self) -> Condition:
         if self.operator == "in":
             return self._among()
+        if self.operator == "not in":
+            among = self._among()
+            return Condition(f"NOT coalesce({among.sql}, false)", among.values)
         kind = COLUMNS.get(self.column)
         if kind not in ("string", "bigint", "double"):
             raise FilterError(f"cannot filter by {self.column!r}")

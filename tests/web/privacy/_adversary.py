@@ -257,7 +257,11 @@ def _values(kind: Kind) -> dict[str, Any]:
 
 
 def _passing(kinds: list[Kind], values: dict[Kind, dict[str, Any]], branch: Branch) -> list[Kind]:
-    kept = [k for k in kinds if all(values[k][t.column] in t.value for t in branch.tests)]
+    kept = [
+        k
+        for k in kinds
+        if all((values[k][t.column] in t.value) == (t.operator == "in") for t in branch.tests)
+    ]
     if not branch.branches:
         return kept
     return [kind for each in branch.branches for kind in _passing(kept, values, each)]

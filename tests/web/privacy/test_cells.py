@@ -129,6 +129,30 @@ def test_names_of_several_files_are_known_without_a_setting(tmp_path: Path) -> N
     assert partition is not None and partition.tree.last == 1
 
 
+@pytest.mark.parametrize("column", ["queue", "application"])
+def test_names_of_few_people_are_one_value(tmp_path: Path, column: str) -> None:
+    """A thousand names of one person each, and an unknown one: the tree knows three names and the rest."""
+    rows = [row for name in "abc" for row in jobs_of("012345", 100 * ord(name), **{column: name})]
+    rare = [job(i, user=f"u{i % 8}", **{column: f"own-{i}" if i else None}) for i in range(1000)]
+    readers = readers_of(tmp_path, rows + rare)
+    partition = partition_of(readers, "c")
+    assert partition is not None and len(partition.values[column]) == 4
+    assert partition.values_of(column) == ["a", "b", "c"]
+    assert set(range(1000)) in cells(readers)
+    for name in ("own-7", "nobody's", None):
+        assert chosen(readers, {column: [name]}) == set()
+    assert chosen(readers, {}, keys=(column,)) == {int(row["job_id"]) for row in rows}
+    assert len(ids_of(readers)) == len(rows) + 1000
+
+
+def test_the_rest_joins_a_name_where_it_is_of_few_people(tmp_path: Path) -> None:
+    rows = jobs_of("01234567", 0, queue="a") + jobs_of("012345", 10, queue=None)
+    rows += [job(20 + i, user=f"u{i}", queue=f"own-{i}") for i in range(3)]
+    readers = readers_of(tmp_path, rows)
+    assert cells(readers) == [set(range(8)), {*range(10, 16), 20, 21, 22}]
+    assert chosen(readers, {"queue": [None]}) == set()
+
+
 def test_two_columns_at_once(tmp_path: Path) -> None:
     """Each queue and each state is of six people, but only u0 failed in `short`."""
     rows = (
@@ -202,6 +226,9 @@ def test_a_list_is_of_columns_that_have_one(tmp_path: Path) -> None:
     assert ids_of(readers, Branch((Check("queue", ("{0}", "it's"), "in"),))) == {0, 1}
     assert ids_of(readers, Branch((Check("queue", (None, "x"), "in"),))) == {10}
     assert ids_of(readers, Branch((Check("queue", (), "in"),))) == set()
+    assert ids_of(readers, Branch((Check("queue", ("{0}", "it's"), "not in"),))) == {10}
+    assert ids_of(readers, Branch((Check("queue", (None, "x"), "not in"),))) == {0, 1}
+    assert ids_of(readers, Branch((Check("queue", (), "not in"),))) == {0, 1, 10}
     for wrong in (
         Check("run_s", (1,), "in"),
         Check("queue", "x", "in"),

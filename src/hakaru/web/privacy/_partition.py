@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses import STEPS, Branch, Check, Selection, Session
+from hakaru.formats.logs import log_of
 from hakaru.web.privacy._people import FEWEST, per_file
 from hakaru.web.privacy._tree import Grower, Holders, Node, numbered
 from hakaru.web.readers import Readers
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 COLUMNS = (
     "queue", "state", "ran_minute", "parallelism", "size_class", "month", "application", "fate",
 )  # fmt: skip
+# Names that people choose, as many as they like. A name of fewer than six people can make no cell of its
+# own, so all of these are one value, which is no answer to any condition.
+NAMES = ("queue", "application")
+OTHER = object()
 # What is summed or ranked, and which jobs have it: in every cell they are of six people or none.
 MEASURES = {
     "hours": "pe_hours > 0",
@@ -106,7 +111,12 @@ class Chosen:
 
     def _test(self, node: Node, values: tuple[int, ...]) -> Check:
         name = COLUMNS[node.column]
-        return Check(name, tuple(self.partition.values[name][i] for i in values), "in")
+        known = self.partition.values[name]
+        if known[-1] is OTHER and len(known) - 1 in values:
+            return Check(
+                name, tuple(known[i] for i in range(len(known)) if i not in values), "not in"
+            )
+        return Check(name, tuple(known[i] for i in values), "in")
 
 
 def size_bounds(size_class: int) -> tuple[int, int]:
@@ -121,7 +131,8 @@ def partition_of(readers: Readers, cluster: str) -> Partition | None:
     by_file = per_file(readers, (cluster,))
 
     def make(session: Session) -> Partition | None:
-        return partitioned(session.ask(_holders_sql(), Selection(clusters=(cluster,))), by_file)
+        held = session.ask(_holders_sql(by_file), Selection(clusters=(cluster,)))
+        return partitioned(held, by_file)
 
     return readers.ask(("partition", cluster, by_file), make)
 
@@ -130,7 +141,7 @@ def partitioned(held: pa.Table, by_file: bool) -> Partition | None:
     """The partition of jobs that are held as the table says: a row a combination of values and holder."""
     import numpy as np
 
-    numbers = {name: numbered(held[name]) for name in COLUMNS}
+    numbers = {name: _numbered(held, name) for name in COLUMNS}
     codes = np.stack([codes for _, codes in numbers.values()], axis=1)
     holders, known = _holders(held, codes, by_file)
     everything = np.arange(len(codes))
@@ -139,7 +150,9 @@ def partitioned(held: pa.Table, by_file: bool) -> Partition | None:
     cells = np.zeros(len(codes), dtype=np.int64)
     tree = Grower(holders, cells).grow(everything)
     values = {name: values for name, (values, _) in numbers.items()}
-    alone = {name: _alone(codes[:, i], cells, tree.last) for i, name in enumerate(COLUMNS)}
+    alone = {
+        name: _alone(codes[:, i], cells, tree.last, values[name]) for i, name in enumerate(COLUMNS)
+    }
     return Partition(values, alone, tree, known)
 
 
@@ -148,14 +161,34 @@ def _is_shown(column: str, value: Any) -> bool:
     return value is not None and (column != "ran_minute" or bool(value))
 
 
-def _alone(codes: NDArray[np.int64], cells: NDArray[np.int64], num: int) -> NDArray[np.int64]:
-    """The one value of each cell, -1 where it has several."""
+def _numbered(held: pa.Table, name: str) -> tuple[list[Any], NDArray[np.int64]]:
+    """A column's values, and each row's by number; the last is OTHER where there are names of few people."""
+    import numpy as np
+
+    values, codes = numbered(held[name])
+    if name not in NAMES:
+        return values, codes
+    rare = np.asarray(held[f"{name}_is_rare"].to_numpy(zero_copy_only=False), dtype=bool)
+    if not rare.any():
+        return values, codes
+    if values[-1] is None and (codes[~rare] < len(values) - 1).all():
+        values = values[:-1]  # it stood for the rare ones
+    return [*values, OTHER], np.where(rare, len(values), codes)
+
+
+def _alone(
+    codes: NDArray[np.int64], cells: NDArray[np.int64], num: int, values: Sequence[Any]
+) -> NDArray[np.int64]:
+    """The one value of each cell, -1 where it has several, as OTHER has."""
     import numpy as np
 
     least, most = np.full(num, np.iinfo(np.int64).max), np.full(num, -1)
     np.minimum.at(least, cells, codes)
     np.maximum.at(most, cells, codes)
-    return np.where(least == most, most, -1)
+    is_one = least == most
+    if values[-1] is OTHER:
+        is_one &= most < len(values) - 1
+    return np.where(is_one, most, -1)
 
 
 def _holders(
@@ -175,7 +208,30 @@ def _holders(
     return replace(alone, measures=[has[name] for name in known]), frozenset(known)
 
 
-def _holders_sql() -> str:
-    columns = [f"{STEPS.get(name, f'jobs.{name}')} AS {name}" for name in COLUMNS]
+def _holders_sql(by_file: bool) -> str:
+    columns = [
+        f"{STEPS.get(name, f'jobs.{name}')} AS {name}" for name in COLUMNS if name not in NAMES
+    ]
+    names = [
+        f"CASE WHEN {name}_held.is_common THEN jobs.{name} END AS {name}, "
+        f"{name}_held.is_common IS NULL AS {name}_is_rare"
+        for name in NAMES
+    ]
     measures = [f"coalesce({sql}, false) AS {name}" for name, sql in MEASURES.items()]
-    return f"SELECT DISTINCT {', '.join([*columns, 'jobs.user AS holder', *measures])} FROM jobs"
+    return f"""
+        SELECT DISTINCT {", ".join([*names, *columns, "jobs.user AS holder", *measures])}
+        FROM jobs {" ".join(_join_common(name, by_file) for name in NAMES)}
+    """
+
+
+def _join_common(name: str, by_file: bool) -> str:
+    """Joins the names that enough people have; of several logs, those of the fullest count."""
+    log = log_of("jobs.user") if by_file else "''"
+    return f"""
+        LEFT JOIN (
+            SELECT common_name, true AS is_common
+            FROM (SELECT jobs.{name} AS common_name, {log} AS log, count(DISTINCT jobs.user) AS num
+                  FROM jobs GROUP BY jobs.{name}, {log}) AS counted
+            GROUP BY common_name HAVING max(num) >= {FEWEST}
+        ) AS {name}_held ON jobs.{name} IS NOT DISTINCT FROM {name}_held.common_name
+    """

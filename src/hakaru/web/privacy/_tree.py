@@ -90,7 +90,7 @@ class _Tally:
     _logs: dict[int, Counter[int]] = field(default_factory=dict)
 
     def add(self, values: list[int], rows: Ints) -> None:
-        self.values = sorted(self.values + values)
+        self.values += values
         for at, has in enumerate((None, *self.holders.measures)):
             chosen = rows if has is None else rows[has[rows]]
             if not len(chosen):
@@ -118,35 +118,30 @@ class Grower:
         """The tree of these rows, cut by this column and those after it."""
         while column < self.holders.codes.shape[1]:
             if len(parts := self._split(rows, column)) > 1:
-                return self._branch(rows, column, parts)
+                return self._branch(column, parts)
             column += 1
         self.cells[rows] = self._num_cells
         self._num_cells += 1
         return Node(self._num_cells - 1, self._num_cells)
 
-    def _branch(self, rows: Ints, column: int, parts: list[list[int]]) -> Node:
-        import numpy as np
-
+    def _branch(self, column: int, parts: list[Part]) -> Node:
         first = self._num_cells
-        codes = self.holders.codes[rows, column]
-        grown = tuple(
-            (tuple(values), self.grow(rows[np.isin(codes, values)], column + 1)) for values in parts
-        )
+        grown = tuple((tuple(values), self.grow(rows, column + 1)) for values, rows in parts)
         return Node(first, self._num_cells, column, grown)
 
-    def _split(self, rows: Ints, column: int) -> list[list[int]]:
+    def _split(self, rows: Ints, column: int) -> list[Part]:
         """The column's values in parts of enough people; one part where they cannot be told apart."""
         import numpy as np
 
         values, parts = np.unique(self.holders.codes[rows, column], return_inverse=True)
         if len(values) < 2:
-            return [values.tolist()]
+            return [(values.tolist(), rows)]
         enough = self.holders.enough(rows, parts, len(values))
         order = np.argsort(parts, kind="stable")
         pieces = np.split(rows[order], np.cumsum(np.bincount(parts))[:-1])
         found = [([int(values[i])], pieces[i]) for i in np.flatnonzero(enough)]
         small = [([int(values[i])], pieces[i]) for i in np.flatnonzero(~enough)]
-        return sorted(values for values, _ in self._gathered(found, small))
+        return sorted(self._gathered(found, small), key=lambda part: part[0])
 
     def _gathered(self, found: list[Part], small: list[Part]) -> list[Part]:
         """The small values, the last first, as many as are enough; the rest join the smallest part."""
@@ -161,7 +156,7 @@ class Grower:
             pending.append(small.pop())
             tally.add(*pending[-1])
             if tally.is_enough():
-                found.append((tally.values, np.concatenate([rows for _, rows in pending])))
+                found.append((sorted(tally.values), np.concatenate([rows for _, rows in pending])))
                 tally, pending = _Tally(self.holders), []
         return found
 
