@@ -52,6 +52,16 @@ def test_nothing_is_said_below_the_thresholds(lake_of: Callable[..., Lake]) -> N
     assert found["waits"].text == "Jobs hardly wait: nine of ten start within 10 s."
 
 
+def test_jobs_that_never_start_have_no_wait_to_tell_of(lake_of: Callable[..., Lake]) -> None:
+    """Two start after an hour, three are cancelled before they start."""
+    gone = {"started_at": None, "wait_s": None, "run_s": None, "state": "cancelled"}
+    rows = [job(n, wait_s=3600.0) for n in range(2)] + [job(n, **gone) for n in range(2, 5)]
+    found = findings(lake_of(rows))
+    assert found["waits"].text.startswith("Of the jobs that started (40.0 %), half start within")
+    assert found["waits"].values["share_started"] == 0.4
+    assert found["abandoned"].values == {"share": 0.6}
+
+
 @pytest.mark.parametrize("share_failed", [0.04, 0.06])
 def test_failures_are_told_from_a_twentieth_on(
     share_failed: float, lake_of: Callable[..., Lake]

@@ -10,14 +10,19 @@ import pytest
 from hakaru.analyses._caveats import Caveats
 from hakaru.analyses._machine import Over
 from hakaru.findings import FINDINGS, Finding, find
+from hakaru.texts import LANGUAGES
 from tests.figures._result import result
 
 
-def told(id: str, columns: dict[str, list[Any]], **how: Any) -> Finding | None:
-    """The finding of one rule on a table, if it has one to tell."""
+def told(
+    id: str, columns: dict[str, list[Any]], started: float | None = 1.0, **how: Any
+) -> Finding | None:
+    """The finding of one rule on a table, if it has one to tell; beside it, the share that started."""
     (rule,) = [each for each in FINDINGS if each.id == id]
     made = result(rule.analysis, columns, weight=rule.weight)
-    found = find({(rule.analysis, rule.weight): made}, **how)
+    fates = result("abandoned-waits", {"fate": ["started"], "num_jobs": [1], "share": [started]})
+    beside = {} if started is None else {("abandoned-waits", "jobs"): fates}
+    found = find({**beside, (rule.analysis, rule.weight): made}, **how)
     return next((each for each in found if each.id == id), None)
 
 
@@ -246,6 +251,30 @@ def test_no_wait_is_at_once() -> None:
     )
     nine = told("waits", waits(0.0))
     assert nine is not None and nine.text == "Jobs hardly wait: nine of ten start at once."
+
+
+def test_waits_are_of_the_jobs_that_started() -> None:
+    """A share is told where it is known, which is not so for every user of the web app."""
+    half = told("waits", waits(600.0), started=0.4)
+    assert half is not None and half.values["share_started"] == 0.4
+    assert half.text.startswith(
+        "Of the jobs that started (40.0 %), half start within 30 s, but one"
+    )
+    longest = told("waits", changed(waits(600.0), num_jobs=99), started=0.4)
+    assert longest is not None and longest.text.startswith(
+        "Of the jobs that started (40.0 %), half"
+    )
+    nine = told("waits", waits(599.0), started=0.4)
+    assert nine is not None and "of the jobs that started (40.0 %), nine of ten start" in nine.text
+    unknown = told("waits", waits(600.0), started=None)
+    assert unknown is not None and "share_started" not in unknown.values
+    assert unknown.text.startswith("Of the jobs that started, half start within 30 s")
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_language_says_which_jobs_waits_are_of(lang: str) -> None:
+    found = told("waits", waits(600.0), started=0.4, lang=lang)
+    assert found is not None and "40.0" in found.text
 
 
 def test_waits_that_are_given_up() -> None:

@@ -143,6 +143,22 @@ def test_the_share_of_completed_jobs_says_which_a_user_sees(
     assert tiles["share_completed"]["note"] == note
 
 
+@pytest.mark.parametrize(
+    ("share", "more"),
+    [
+        (1.0, ""),
+        (0.4, "; of the jobs that started (40.0 %)"),
+        (None, "; of the jobs that started"),
+    ],
+)
+def test_the_tile_of_waits_says_that_they_are_of_the_jobs_that_started(
+    share: float | None, more: str
+) -> None:
+    measures = Measures(wait_median_s=60.0, wait_p95_s=120.0, share_started=share)
+    tiles = {tile["measure"]: tile for tile in _tiles(overview({}, measures=measures))}
+    assert tiles["wait_median_s"]["note"] == f"95 % wait under 2.0 min{more}"
+
+
 def test_users_that_are_not_people_have_no_number() -> None:
     unknown = overview({}, users_note="ids only", unit="cpu", measures=Measures(num_jobs=3))
     tiles = {tile["measure"]: tile for tile in _tiles(unknown)}

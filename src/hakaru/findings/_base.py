@@ -12,7 +12,7 @@ Rows = Sequence[Mapping[str, Any]]
 Values = dict[str, float]
 Rule = Callable[[Rows], "Told | None"]
 
-SHARES = ("share", "share_hours", "share_long", "share_top1", "share_unknown")
+SHARES = ("share", "share_hours", "share_long", "share_top1", "share_unknown", "share_started")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hakaru.analyses import Result, Selection, counted, load_all
 from hakaru.comparison import Comparison, Line, compare, users_note
 from hakaru.findings import _rules  # noqa: F401 — fills the table
-from hakaru.findings._base import FINDINGS, Finding, Numbers, written
+from hakaru.findings._base import FINDINGS, Finding, Numbers, Told, written
 from hakaru.reference.metrics import find_metrics
 from hakaru.reference.published import Published
 from hakaru.texts import Language, language
@@ -28,6 +28,8 @@ BESIDE = (
 APART = 1.5  # times the nearest published figure
 COUNTS_PEOPLE = ("few-users",)
 BY_CLOCK = ("busiest-hour", "busiest-day")
+OF_STARTED = "waits"
+FATES = ("abandoned-waits", "jobs")  # which says how many jobs started
 BY_STATE = "states"  # the analysis that says nothing where a log has one state for all
 
 
@@ -80,12 +82,31 @@ def _found(rule: Numbers, results: Mapping[Key, Result], words: Language) -> Fin
     if by_clock and result.caveats.relative:  # no hour of the day is known
         return None
     counts = counted(result.analysis, result.selection)
-    text = written(told, words, words.jobs(counts.min_run_s, counts.states))
+    jobs = words.jobs(counts.min_run_s, counts.states)
+    if rule.id == OF_STARTED and (share := _started(results)) != 1:
+        told, jobs = _of_started(told, share, words)
+    text = written(told, words, jobs)
     if by_clock and result.caveats.unzoned:
         text = words.say("finding", "in_utc", text=text)
     for over in result.over.values():
         text = words.say("finding", "over", text=text, share=words.share(over.share))
     return Finding(rule.id, text, rule.analysis, told.values)
+
+
+def _started(results: Mapping[Key, Result]) -> float | None:
+    """The share of jobs that started, as the viewer may see it; null where it is unknown."""
+    fates = results.get(FATES)
+    found = [row["share"] for row in fates.rows if row["fate"] == "started"] if fates else []
+    return found[0] if found else None
+
+
+def _of_started(told: Told, share: float | None, words: Language) -> tuple[Told, str]:
+    """The same numbers, told of the jobs that started: others waited in vain, or wait still."""
+    key = f"{told.key}-started"
+    if not share:
+        return replace(told, key=key), words.say("jobs", "started")
+    jobs = words.say("jobs", "started_share", share=words.share(share))
+    return replace(told, key=key, values=told.values | {"share_started": share}), jobs
 
 
 def _beside(comparison: Comparison, words: Language) -> Iterator[Finding]:

@@ -144,6 +144,9 @@ class Measures(BaseModel):
     pe_hours: float | None = Field(default=None, description="Size times run time, summed.")
     wait_median_s: float | None = Field(default=None, description="Of the jobs that started.")
     wait_p95_s: float | None = Field(default=None, description="Of the jobs that started.")
+    share_started: float | None = Field(
+        default=None, description="Of all jobs: those that the waits are of."
+    )
     run_median_s: float | None = Field(default=None, description="Of all jobs that ran.")
     share_completed: float | None = Field(default=None, description="Of the jobs that ended.")
     num_by_state: int | None = Field(

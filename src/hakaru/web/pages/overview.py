@@ -85,8 +85,7 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
         _tile("Jobs waiting, mean", shown.brief(mean.jobs_waiting), "over the period", each,
               "jobs_waiting", True),
         _tile("Median wait", shown.duration(mean.wait_median_s),
-              "" if mean.wait_p95_s is None else f"95 % wait under {shown.duration(mean.wait_p95_s)}",
-              each, "wait_median_s", True),
+              _on_waits(mean), each, "wait_median_s", True),
         _tile(f"{one[:1].upper()}{one[1:]}-hours", shown.brief(mean.pe_hours),
               f"{shown.number(mean.num_jobs)} jobs; median run of all that ran "
               f"{shown.duration(mean.run_median_s)}", each, "pe_hours", None),
@@ -95,6 +94,17 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
         _tile("Completed", shown.share(mean.share_completed),
               _of_which(mean), each, "share_completed", False),
     ]  # fmt: skip
+
+
+def _on_waits(mean: Measures) -> str:
+    """The 95th percentile, and which jobs both waits are of where some did not start."""
+    if mean.wait_p95_s is None:
+        return ""
+    note = f"95 % wait under {shown.duration(mean.wait_p95_s)}"
+    if mean.share_started == 1:
+        return note
+    share = f" ({shown.share(mean.share_started)})" if mean.share_started else ""
+    return f"{note}; of the jobs that started{share}"
 
 
 def _of_which(mean: Measures) -> str:

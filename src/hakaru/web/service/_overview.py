@@ -27,6 +27,7 @@ MEASURED = f"""
            percentile(wait_s, 0.5) AS wait_median_s, percentile(wait_s, 0.95) AS wait_p95_s,
            count(wait_s) AS num_waits,
            percentile(run_s, 0.5) AS run_median_s,
+           avg(CASE WHEN started_at IS NULL THEN 0e0 ELSE 1e0 END) AS share_started,
            avg(CASE WHEN state = 'completed' THEN 1e0
                     WHEN state IN {ENDED} THEN 0e0 END) AS share_completed
     FROM jobs
@@ -122,6 +123,7 @@ def _measures(readers: Readers, filters: Filters, view: View) -> Measures:
         row = row | {"num_users": None}
     if not view.own:
         row = _of_cells(row, view) | _share_completed(readers, filters, view)
+        row |= {"share_started": _share_started(readers, filters, view)}
     if not view.own and not is_whole(filters):
         return Measures.model_validate(row | {"num_users": None})
     return Measures.model_validate(row | _seen_levels(readers, view))
@@ -158,6 +160,18 @@ def _seen_levels(readers: Readers, view: View) -> dict[str, Any]:
         if is_of_many(readers, find("utilisation"), whole)
         else {}
     )
+
+
+def _share_started(readers: Readers, filters: Filters, view: View) -> float | None:
+    """Of the cells that hold one fate each, which a start decides; unknown where jobs are left out."""
+    try:
+        seen = look(readers, view.viewer, filters, filters.selection(), ("fate",))
+    except Refused:
+        return None
+    if seen.is_partial:
+        return None
+    (row,) = readers.rows(MEASURED, seen.selection)
+    return row["share_started"]  # type: ignore[no-any-return]
 
 
 def _load(readers: Readers, view: View) -> Result:
