@@ -66,6 +66,10 @@ def test_without_a_date_no_period_is_told(capsys: Any) -> None:
     assert "up to 1 GPU a job" in lines_of(capsys, num_gpus=1)[2]
 
 
+def test_a_log_without_users_does_not_count_none(capsys: Any) -> None:
+    assert "(Asia/Kolkata), the log names no users, up" in lines_of(capsys, num_users=0)[2]
+
+
 def test_rows_that_are_missing_come_first_and_each_file_is_cleared_once(capsys: Any) -> None:
     told = lines_of(
         capsys, num_read=1000, num_rejected=25, rejected_by_reason={"bad state": 25},

@@ -19,6 +19,7 @@ from hakaru.comparison import (
 )
 from hakaru.comparison._compare import ACROSS_LOGS
 from hakaru.comparison._contrast import SUBJECTS
+from hakaru.figures import draw
 from hakaru.lake import Lake
 from hakaru.reference.metrics import Cell, find_metrics, load_metrics
 from hakaru.schema import INGESTS
@@ -374,3 +375,15 @@ def test_an_analysis_that_counts_the_same_jobs_twice_is_named_once(lake: Lake) -
     with open_session(lake) as session:
         told = compare(session, ["c"], metrics, [], Selection()).left_out
     assert told == ["c, walltime: 2 of 3 jobs; left out 1: only jobs with a known run time"]
+
+
+def test_people_whom_a_log_does_not_name_are_unknown_not_none(lake: Lake) -> None:
+    put_jobs(lake, [job(n, user=None, account=None) for n in range(3)])
+    ids = ["num_users", "num_accounts", "jobs_per_user_mean"]
+    with open_session(lake) as session:
+        told = compare(session, ["c"], find_metrics(ids), [], Selection())
+        drawn = draw(session.run(load_all().get("concentration")))
+    for line in told.lines:
+        assert line.cells["c"].value is None, line.metric.id
+        assert line.cells["c"].reason == "the log does not name them"
+    assert [each["name"] for each in drawn.option["series"]] == ["– users", "– accounts"]

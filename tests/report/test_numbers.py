@@ -264,6 +264,12 @@ def test_what_was_made_and_by_which_rules(seen: dict[str, Any]) -> None:
     assert "that ran for at least 60 s; that are completed" in made["walltime"]["rules"]
 
 
+def test_people_whom_the_log_does_not_name_are_unknown(lake_of: Callable[..., Lake]) -> None:
+    machine = dict(view(lake_of([job(1, user=None, account=None)]))["machine"])
+    assert machine["Users"] == "– (the log names no users)"
+    assert machine["Accounts"] == "– (the log names no accounts)"
+
+
 def test_users_of_several_logs_are_not_counted(lake_of: Callable[..., Lake]) -> None:
     rows = [job(n, user=f"{log}/7") | {"job_id": f"{log}/{n}"} for n in range(2) for log in "ab"]
     machine = dict(view(lake_of(rows))["machine"])

@@ -56,6 +56,20 @@ def test_without_starts_nobody_knows_what_runs_at_the_end(tmp_path: Path) -> Non
     assert "under –" not in page
 
 
+def test_a_log_that_names_nobody_counts_nobody(tmp_path: Path) -> None:
+    """No filter is set, so none can be removed."""
+    rows = [job(n, user=None, account=None) for n in range(3)]
+    with asked(put_jobs(Lake.create(tmp_path), rows)) as client:
+        front, users = plain(get(client, "/")), plain(get(client, "/people"))
+        accounts = plain(get(client, "/people?kind=accounts"))
+        (cluster,) = client.get("/api/v1/clusters").json()["clusters"]
+        (seen,) = client.get("/api/v1/overview").json()["clusters"]
+    assert "Users – this log names no users" in front
+    assert cluster["num_users"] is None and seen["measures"]["num_users"] is None
+    assert "This log names no users" in users and "This log names no accounts" in accounts
+    assert "Remove a filter" not in users + accounts
+
+
 def test_a_job_s_unknown_place_is_said_once(tmp_path: Path) -> None:
     with asked(swf(tmp_path, ZONED, UNSTARTED)) as client:
         page = plain(get(client, "/job?cluster=c&job_id=7"))

@@ -132,7 +132,8 @@ def concentration() -> str:
     """Shares of the top users and accounts, and the Gini coefficient (0 all alike, near 1 one takes all).
 
     Jobs or GPU-hours, as chosen. Shares are of what has a known user (account); `share_unknown` is
-    the rest. A log that renumbers its users in every file (AAIC) is to be grouped by quarter.
+    the rest. Where none is named, their number is unknown. A log that renumbers its users in every file
+    (AAIC) is to be grouped by quarter.
     """
     known = "sum(CASE WHEN holder IS NOT NULL THEN amount END)"
 
@@ -156,7 +157,7 @@ def concentration() -> str:
             FROM totals
         )
         SELECT grp, CASE scope WHEN 1 THEN 'user' ELSE 'account' END AS holder,
-               count(holder) AS num_holders, sum(amount) AS total_weight,
+               nullif(count(holder), 0) AS num_holders, sum(amount) AS total_weight,
                {share("1")} AS share_top1, {share("3")} AS share_top3,
                {share("10")} AS share_top10, {share("ceil(num_all / 10)")} AS share_top_tenth,
                2 * sum(CASE WHEN holder IS NOT NULL THEN (num_all + 1 - place) * amount END)

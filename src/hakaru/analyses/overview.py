@@ -101,7 +101,8 @@ def users_by_quarter(quarter: str) -> str:
     """
     return f"""
         SELECT grp, {_quarter(quarter)} AS quarter,
-               count(DISTINCT jobs.user) AS num_users, count(DISTINCT account) AS num_accounts,
+               count(DISTINCT jobs.user) AS num_users,
+               nullif(count(DISTINCT account), 0) AS num_accounts,
                count(*) AS num_jobs
         FROM jobs GROUP BY grp, {QUARTER_KEYS[quarter]} ORDER BY grp, quarter
     """

@@ -179,7 +179,7 @@ def print_summary(summary: Summary, workspace: Path) -> None:
         since, until = (each.astimezone(summary.zone) for each in (summary.since, summary.until))
         click.echo(
             f"  submitted {since:%Y-%m-%d} to {until:%Y-%m-%d} ({summary.zone.key}), "
-            f"{_count(summary.num_users, 'user')}{gpus}"
+            f"{_users(summary.num_users)}{gpus}"
         )
         if summary.users_note:
             click.echo(f"  {summary.users_note}")
@@ -194,6 +194,10 @@ def print_summary(summary: Summary, workspace: Path) -> None:
         f"  workspace {workspace}; next: hakaru show {first} --cluster {summary.cluster} "
         f"-w {shlex.quote(str(workspace))}"
     )
+
+
+def _users(number: int) -> str:
+    return _count(number, "user") if number else "the log names no users"
 
 
 def _count(number: int, thing: str) -> str:

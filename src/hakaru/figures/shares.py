@@ -62,7 +62,8 @@ def _percent(share: float | None) -> float | None:
 
 
 def _name(frame: Frame, row: dict[str, Any]) -> str:
-    own = frame.say(f"{row['holder']}s", count=f"{row['num_holders']:,}")
+    count = frame.words.cell("num_holders", row["num_holders"])
+    own = frame.say(f"{row['holder']}s", count=count)
     return f"{frame.name(row[frame.group])}: {own}" if frame.group else own
 
 

@@ -79,8 +79,8 @@ def _machine(story: Story) -> list[tuple[str, str]]:
         "period": period,
         "zone": site.zone if site.has_zone else f"{site.zone} ({unknown})",
         "jobs": words.number(log.num_jobs),
-        "users": _count_of(words, "users", log.num_users),
-        "accounts": _count_of(words, "accounts", log.num_accounts),
+        "users": _count_of(words, "users", log.num_users, log.num_jobs),
+        "accounts": _count_of(words, "accounts", log.num_accounts, log.num_jobs),
         "pe_hours": unknown if log.pe_hours is None else words.number(log.pe_hours),
         "nodes": _nodes(story) or unknown,
         "pes_per_node": unknown if per_node is None else words.number(per_node),
@@ -93,7 +93,9 @@ def _machine(story: Story) -> list[tuple[str, str]]:
     ]
 
 
-def _count_of(words: Language, what: str, count: int | None) -> str:
+def _count_of(words: Language, what: str, count: int | None, num_jobs: int) -> str:
+    if count == 0 and num_jobs:
+        return words.say("report", f"{what}_not_named")
     return words.say("report", f"{what}_not_counted") if count is None else words.number(count)
 
 

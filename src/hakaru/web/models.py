@@ -33,7 +33,7 @@ class Cluster(BaseModel):
     missing: Missing
     num_jobs: int | None
     num_users: int | None = Field(
-        description="Null where the log numbers its users anew in every file."
+        description="Null where the log numbers its users anew in every file, or names none."
     )
     first_submit: datetime | None
     last_submit: datetime | None
@@ -139,7 +139,7 @@ class Measures(BaseModel):
     num_jobs: int | None = None
     num_users: int | None = Field(
         default=None,
-        description="Who submitted a job; null where the log numbers its users anew in every file.",
+        description="Who submitted a job; null where the log numbers users anew in every file or names none.",
     )
     pe_hours: float | None = Field(default=None, description="Size times run time, summed.")
     wait_median_s: float | None = Field(default=None, description="Of the jobs that started.")
@@ -266,6 +266,9 @@ class People(Page):
     only_own: bool
     users_note: str | None = Field(
         description="What must be said beside the number of users, if it does not count people."
+    )
+    names_none: str | None = Field(
+        default=None, description="Says so where the log names no users (or accounts) at all."
     )
 
 

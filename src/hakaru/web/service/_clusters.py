@@ -106,12 +106,20 @@ def clusters(readers: Readers, viewer: Viewer) -> Clusters:
 
 
 def note_on_users(readers: Readers, selection: Selection) -> str | None:
-    """What must be said beside a count of users, where a log numbers them anew in every file."""
+    """What must be said beside a count of users: a log may number them anew in every file, or name none."""
     from hakaru.comparison import users_note
 
     (name,) = selection.clusters
     question = ("users-note", selection)
-    return readers.ask(question, lambda session: users_note(session, name, selection)) or None
+    told = readers.ask(question, lambda session: users_note(session, name, selection))
+    return told or names_none(readers, name, "user")
+
+
+def names_none(readers: Readers, cluster: str, kind: str) -> str | None:
+    """Says so where no job of a cluster's log has a known user (or account)."""
+    sql = f"SELECT count(*) AS num_jobs, count(jobs.{kind}) AS num_known FROM jobs"
+    (row,) = readers.rows(sql, Selection(clusters=(cluster,)))
+    return None if row["num_known"] or not row["num_jobs"] else f"this log names no {kind}s"
 
 
 def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Cluster:
@@ -121,7 +129,7 @@ def _cluster(readers: Readers, viewer: Viewer, name: str, known: About) -> Clust
         "min(submitted_at) AS first_submit, max(submitted_at) AS last_submit FROM jobs",
         selection,
     )
-    if note_on_users(readers, selection):  # ids are not people there: nobody can count them
+    if note_on_users(readers, selection):  # nobody can count them
         row = row | {"num_users": None}
     if not viewer.sees_all:
         few = partition_of(readers, name) is None

@@ -119,7 +119,7 @@ def _measures(readers: Readers, filters: Filters, view: View) -> Measures:
     if not view.own:
         table = without_spread(table, SPREAD, "num_waits")
     (row,) = table.to_pylist()
-    if note_on_users(readers, view.selection):  # ids are not people there: nobody can count them
+    if note_on_users(readers, view.selection):  # nobody can count them
         row = row | {"num_users": None}
     if not view.own:
         row = _of_cells(row, view) | _share_completed(readers, filters, view)

@@ -14,7 +14,7 @@ from hakaru.web.privacy import is_whole, own_only
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service._analyses import find
-from hakaru.web.service._clusters import note_on_users, selected
+from hakaru.web.service._clusters import names_none, note_on_users, selected
 from hakaru.web.service._overview import overview
 
 COUNT = "num_all"
@@ -50,6 +50,7 @@ def people(readers: Readers, viewer: Viewer, query: PeopleQuery) -> People:
         num_pages=-(-num_rows // query.size),
         only_own=not viewer.sees_all,
         users_note=note_on_users(readers, selection),
+        names_none=names_none(readers, selection.clusters[0], query.kind.removesuffix("s")),
     )
 
 
