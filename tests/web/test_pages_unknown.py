@@ -94,6 +94,26 @@ def test_jobs_whose_times_are_known_are_counted_at_the_end(tmp_path: Path) -> No
     assert [now[name] for name in NOW] == [3, 1, 1, 2]
 
 
+def test_jobs_that_wait_count_whether_or_not_their_size_is_known(tmp_path: Path) -> None:
+    """Three of unknown size wait for the two hours in which a fourth runs: three, for nobody knows what."""
+    first, last = utc("2018-01-10T08:00:00"), utc("2018-01-10T10:00:00")
+    waits = {
+        "started_at": None,
+        "ended_at": None,
+        "wait_s": None,
+        "run_s": None,
+        "state": "pending",
+    }
+    rows = [job(n, num_gpus=None, num_cpus=None, submitted_at=first, **waits) for n in range(3)]
+    rows += [job(9, submitted_at=first, started_at=first, ended_at=last, wait_s=0.0, run_s=7200.0)]
+    with asked(put_jobs(Lake.create(tmp_path), rows)) as client:
+        (found,) = client.get("/api/v1/overview").json()["clusters"]
+        page = plain(get(client, "/"))
+    assert [found["now"][name] for name in NOW] == [0, 0, 3, None]
+    assert found["measures"]["jobs_waiting"] == 3 and found["measures"]["busy_pes"] == 1
+    assert "Waiting at the end 3 jobs for – GPUs" in page
+
+
 def test_the_end_of_a_period_knows_the_jobs_from_before_it(tmp_path: Path) -> None:
     """When the second day ends, job 0 of the first one still runs and job 1, also of the first, waits."""
     days = [utc(f"2018-01-{day}T08:00:00") for day in (10, 11, 12, 13)]

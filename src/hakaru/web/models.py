@@ -163,7 +163,10 @@ class Measures(BaseModel):
 
 
 class Now(BaseModel):
-    """The machine at the end of the log (or of the period); null where no job's start and end are known."""
+    """The machine at the end of the log (or of the period); null where no job's start and end are known.
+
+    Numbers of PEs are null too where the size of a running (waiting) job is unknown.
+    """
 
     at: datetime | None = None
     busy_pes: float | None = None

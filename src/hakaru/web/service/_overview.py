@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hakaru.analyses import Result, Selection, over_remarks
-from hakaru.analyses.load import PLACED
+from hakaru.analyses.load import KNOWN_SIZE, PLACED
 from hakaru.engine.where import end_of, parse_moment
 from hakaru.schema import ENDED
 from hakaru.texts import language
@@ -64,8 +64,12 @@ NOW = f"""
                     THEN 1 ELSE 0 END AS waits
         FROM jobs CROSS JOIN ends
     )
-    SELECT max(now_at) AS at, sum(runs) AS jobs_running, sum(runs * num_pes) AS busy_pes,
-           sum(waits) AS jobs_waiting, sum(waits * num_pes) AS pes_waiting
+    SELECT max(now_at) AS at, sum(runs) AS jobs_running,
+           CASE WHEN count(CASE WHEN runs = 1 AND num_pes IS NULL THEN 1 END) = 0
+                THEN sum(runs * coalesce(num_pes, 0)) END AS busy_pes,
+           sum(waits) AS jobs_waiting,
+           CASE WHEN count(CASE WHEN waits = 1 AND num_pes IS NULL THEN 1 END) = 0
+                THEN sum(waits * coalesce(num_pes, 0)) END AS pes_waiting
     FROM stays
 """
 
@@ -152,14 +156,12 @@ def _share_completed(readers: Readers, filters: Filters, view: View) -> dict[str
 
 def _seen_levels(readers: Readers, view: View) -> dict[str, Any]:
     """The levels; of others, rounded, where enough people's jobs are in them."""
+    load = _load(readers, view)
+    levels = _levels(load) | _all_waiting(readers, view, load)
     if view.own:
-        return _levels(_load(readers, view))
+        return levels
     whole = Selection(clusters=view.selection.clusters)
-    return (
-        _coarse(_levels(_load(readers, view)))
-        if is_of_many(readers, find("utilisation"), whole)
-        else {}
-    )
+    return _coarse(levels) if is_of_many(readers, find("utilisation"), whole) else {}
 
 
 def _share_started(readers: Readers, filters: Filters, view: View) -> float | None:
@@ -176,8 +178,21 @@ def _share_started(readers: Readers, filters: Filters, view: View) -> float | No
 
 def _load(readers: Readers, view: View) -> Result:
     """How full the machine was; a user sees it of the whole log only."""
-    selection = replace(view.selection, branches=(), states=())
-    return readers.run(find("load"), selection if not view.own else view.selection, {"bins": BINS})
+    return readers.run(find("load"), _of_load(view), {"bins": BINS})
+
+
+def _of_load(view: View) -> Selection:
+    return view.selection if view.own else replace(view.selection, branches=(), states=())
+
+
+def _all_waiting(readers: Readers, view: View, load: Result) -> dict[str, Any]:
+    """The mean number of waiting jobs with those whose size is unknown, which the load leaves out."""
+    unsized = sum(each.num_jobs for each in load.left_out if each.rule == KNOWN_SIZE.text)
+    if not unsized:
+        return {}
+    placed = replace(load.analysis, id="load-of-any-size", rules=(PLACED,))
+    every = _levels(readers.run(placed, _of_load(view), {"bins": BINS}))
+    return {name: value for name, value in every.items() if name == "jobs_waiting"}
 
 
 def _levels(load: Result) -> dict[str, Any]:
