@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from hakaru.sim.advise.losses import LEAST_JOBS
 from hakaru.sim.advise.words import change_text, losses_text, name_of
 from hakaru.sim.notation import counted
+from hakaru.sim.whatif.bounds import held_to_scale
 from hakaru.sim.whatif.intervals import LEAST_WEEKS, bounds_of
 from hakaru.sim.words import value_text
 
@@ -65,7 +66,8 @@ class Evidence:
     @property
     def bounds(self) -> Interval:
         """The interval as it is shown; none where it is too wide to say anything."""
-        return bounds_of(self.interval, *self.values)
+        held = held_to_scale(self.objective.metric, self.interval, *self.values)
+        return bounds_of(held, *self.values)
 
 
 def verdict_of(evidence: Evidence) -> Verdict:

@@ -11,6 +11,7 @@ import numpy as np
 from hakaru.sim.metrics import bounded_slowdown, groups_of, measure
 from hakaru.sim.notation import counted
 from hakaru.sim.whatif import intervals as draw
+from hakaru.sim.whatif.bounds import held_to_scale
 from hakaru.sim.whatif.curves import busy_of, use_of, waits_of
 from hakaru.sim.whatif.intervals import Interval, Sample, Weeks
 from hakaru.sim.whatif.outcome import Change, GroupChange, Variant
@@ -175,9 +176,10 @@ def _changes(weeks: Weeks, pair: Pair, known: Known | None) -> dict[str, Change]
     if not pair.stopped.any():
         found |= _wait_intervals(weeks, pair)
     errors = known.errors(pair.both[pair.before.origin]) if known else {}
+    held = {name: held_to_scale(name, each, was[name], now[name]) for name, each in found.items()}
     return {
         name: _change(
-            was[name], now[name], found.get(name), weeks.count, errors.get(name), name in found
+            was[name], now[name], held.get(name), weeks.count, errors.get(name), name in held
         )
         for name in was
     }
