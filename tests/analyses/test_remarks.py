@@ -205,6 +205,14 @@ def test_states_that_are_not_there(lake_of: Make) -> None:
     assert said(lake, "states") == said(lake, "states", states=("any",)) == [told]
 
 
+def test_another_state_is_only_advised_where_it_changes_something(lake_of: Make) -> None:
+    """No job has a request, whatever its state."""
+    lake = lake_of([row | {"requested_s": None} for row in ended(*[None] * 20)])
+    told = "the log of c does not say how its jobs ended: shares of states mean nothing"
+    assert said(lake, "request-accuracy") == [told]
+    assert said(lake, "walltime") == [f"{told}. --state any counts all jobs"]
+
+
 @pytest.mark.parametrize(
     "states", [["failed"] * 19, ["failed"] * 19 + ["completed"], ["failed"] * 19 + [None]]
 )

@@ -66,6 +66,13 @@ def test_without_a_date_no_period_is_told(capsys: Any) -> None:
     assert "up to 1 GPU a job" in lines_of(capsys, num_gpus=1)[2]
 
 
+def test_the_next_command_has_something_to_show(capsys: Any) -> None:
+    """Without a completed job of a minute, no run times by size; without a state, no states."""
+    for states, id in ((True, "states"), (False, "jobs-by-quarter")):
+        told = lines_of(capsys, has_run_times=False, has_states=states)
+        assert f"next: hakaru show {id} --cluster c" in told[-1]
+
+
 def test_a_log_without_users_does_not_count_none(capsys: Any) -> None:
     assert "(Asia/Kolkata), the log names no users, up" in lines_of(capsys, num_users=0)[2]
 

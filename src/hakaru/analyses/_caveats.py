@@ -93,5 +93,11 @@ def caveat_remarks(result: Result, words: Language) -> list[str]:
     for name, found in caveats.one_state.items():
         key = "one_state" if found.state else "no_states"
         text = words.say("remark", key, cluster=name, state=found.state or "")
-        lines.append(words.say("remark", "any_state", text=text) if caveats.keeps_some else text)
+        helps = caveats.keeps_some and _left_by_state(result)
+        lines.append(words.say("remark", "any_state", text=text) if helps else text)
     return lines
+
+
+def _left_by_state(result: Result) -> int:
+    """The jobs that only their state leaves out: its rule is the last."""
+    return sum(each.num_jobs for each in result.left_out if each.rule.startswith("that are "))

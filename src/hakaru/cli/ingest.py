@@ -189,11 +189,17 @@ def print_summary(summary: Summary, workspace: Path) -> None:
         click.echo("  if you read the rejected rows from another file, clear them here with:")
         for file in dict.fromkeys(file for file, _, _ in summary.first_rejects):
             click.echo(f"      {Lake(workspace).forget_command(summary.cluster, file)}")
-    first = "walltime" if summary.has_run_times else "states"
     click.echo(
-        f"  workspace {workspace}; next: hakaru show {first} --cluster {summary.cluster} "
+        f"  workspace {workspace}; next: hakaru show {_to_show(summary)} --cluster {summary.cluster} "
         f"-w {shlex.quote(str(workspace))}"
     )
+
+
+def _to_show(summary: Summary) -> str:
+    """An analysis that has something to show of this log."""
+    if summary.has_run_times:
+        return "walltime"
+    return "states" if summary.has_states else "jobs-by-quarter"
 
 
 def _users(number: int) -> str:

@@ -72,6 +72,7 @@ class Summary:
     seconds: float
     max_missing: float = 0.01
     has_run_times: bool = True  # some job is in the table of run times by size
+    has_states: bool = True
     warnings: list[str] = field(default_factory=list)
 
     @property
@@ -371,6 +372,7 @@ def _summary(
         users_note=logs.told(num_logs, per_file),
         num_gpus=gpus,
         has_run_times=has_run_times,
+        has_states=bool(one_row(con, "SELECT count(state) FROM staged")[0]),
         max_missing=batch.limits.max_missing,
         seconds=(datetime.now(UTC) - started_at).total_seconds(),
         warnings=batch.warnings,
