@@ -177,8 +177,8 @@ def test_a_group_counts_the_jobs_that_never_begin():
     held = Options(limits=[Limit("user", "running-jobs", 0, only="ben")])
     got = simulate(jobs_of(rows), Machine.flat(2), POLICIES.get("fcfs"), held)
     ann, ben = measure_by(got, "user").to_pylist()
-    assert (ann["num_jobs"], ann["mean_wait_s"]) == (2, 45)
-    assert ben["num_jobs"] == 1 and math.isnan(ben["mean_wait_s"])
+    assert (ann["num_jobs"], ann["num_unstarted"], ann["mean_wait_s"]) == (2, 0, 45)
+    assert ben["num_jobs"] == ben["num_unstarted"] == 1 and math.isnan(ben["mean_wait_s"])
     whole = measure(got)
     assert (whole["num_jobs"], whole["num_unstarted"], whole["mean_wait_s"]) == (3, 1, 45)
 

@@ -56,7 +56,7 @@ def measure(schedule: Schedule, keep: Any = None) -> dict[str, float]:
 
 
 def measure_by(schedule: Schedule, by: str, zone: str = "UTC") -> pa.Table:
-    """A row a group: its jobs, and the waits and slowdown of those that began."""
+    """A row a group: its jobs, how many never start if any do, and the waits and slowdown of the others."""
     import pyarrow as pa
 
     codes, names = groups_of(schedule.workload, by, zone)
@@ -66,13 +66,20 @@ def measure_by(schedule: Schedule, by: str, zone: str = "UTC") -> pa.Table:
     slowdown = bounded_slowdown(schedule)
     columns = {
         by: pa.array(names, pa.string()),
-        "num_jobs": pa.array(np.bincount(codes, minlength=len(names)), pa.int64()),
+        "num_jobs": _count(codes, len(names)),
+        **({} if began.all() else {"num_unstarted": _count(codes[~began], len(names))}),
         "mean_wait_s": [_mean(wait) for wait in waits],
         "median_wait_s": [_percentiles(wait, (50,))[0] for wait in waits],
         "p95_wait_s": [_percentiles(wait, (95,))[0] for wait in waits],
         "mean_bounded_slowdown": [_mean(slowdown[jobs]) for jobs in of],
     }
     return pa.table(columns)
+
+
+def _count(codes: Any, num: int) -> Any:
+    import pyarrow as pa
+
+    return pa.array(np.bincount(codes, minlength=num), pa.int64())
 
 
 def why_waited(schedule: Schedule) -> pa.Table:
