@@ -151,6 +151,15 @@ def test_json_has_the_metrics_the_reasons_and_the_notes(workspace: Path, tmp_pat
     assert told["schedule"][2]["start"] == "2018-01-31T19:02:30Z"
 
 
+def test_in_one_pool_nothing_is_said_of_places_on_nodes(lake: Lake) -> None:
+    """Recorded on four nodes with four GPUs; on nodes of two it is placed on two."""
+    rows = [job(n, num_gpus=4, num_nodes=4, run_s=100.0) for n in range(3)]
+    put_jobs(lake, rows, '{"gpus_per_node": 2, "nodes": 4}')
+    told = "assumed: 3 jobs are recorded with a node a processor: on nodes, placed on as few as hold them"
+    assert told in simulate(lake.workspace)
+    assert told not in simulate(lake.workspace, "--processors", 8)
+
+
 def test_a_job_whose_id_reads_as_a_formula_is_marked_in_csv(lake: Lake, tmp_path: Path) -> None:
     rows = [job(1) | {"job_id": "=1+1"}]
     put_jobs(lake, rows, '{"gpus_per_node": 2, "nodes": 2}')

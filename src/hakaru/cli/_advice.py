@@ -126,6 +126,7 @@ def as_document(told: Told) -> dict[str, Any]:
 
 def _asked(told: Told, width: int) -> Iterator[Line]:
     from hakaru.sim.notation import counted, write_limit, write_machine, write_note
+    from hakaru.sim.workload import notes_on
 
     advice, baseline = told.advice, told.advice.space.baseline
     have = ", ".join([baseline.policy.id, *(write_limit(limit) for limit in baseline.limits)])
@@ -155,8 +156,9 @@ def _asked(told: Told, width: int) -> Iterator[Line]:
             "replayed; --months all counts them all"
         )
     replayed = advice.replayed.workload
+    notes = notes_on(replayed, told.machine)
     texts += [f"left out {number:,}: {reason}" for reason, number in replayed.left_out.items()]
-    texts += [f"assumed: {write_note(number, note)}" for note, number in replayed.notes.items()]
+    texts += [f"assumed: {write_note(number, note)}" for note, number in notes.items()]
     for text in texts:
         for line in wrapped(text, width):
             yield line, ""

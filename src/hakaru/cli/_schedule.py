@@ -96,13 +96,13 @@ def schedule_lines(
 def notes(told: Told) -> list[str]:
     """What must be said beside the numbers."""
     from hakaru.sim.notation import write_note
-    from hakaru.sim.workload import UNASKED
+    from hakaru.sim.workload import UNASKED, notes_on
 
     workload = told.schedule.workload
     lines = [f"left out {number:,}: {reason}" for reason, number in workload.left_out.items()]
     lines += [
         f"assumed: {write_note(number, note)}"
-        for note, number in workload.notes.items()
+        for note, number in notes_on(workload, told.schedule.machine).items()
         if not note.startswith(UNASKED)
     ]
     return [*_unasked(told), *lines, *told.rules]

@@ -13,6 +13,8 @@ from hakaru.errors import HakaruError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hakaru.sim.machine import Machine
+
     Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 # What a table of jobs must hold (canonical columns, and num_pes and span_nodes as analyses derive them),
@@ -30,6 +32,7 @@ LONGEST_S = 2**33  # 272 years stand for "no limit": the kernels pack a time and
 
 Estimator = Callable[["Workload"], "Ints"]
 NoRequest = Literal["queue-limit", "run"]
+NODE_A_PROCESSOR = "are recorded with a node a processor: on nodes, placed on as few as hold them"
 UNASKED = "ask for no time: "
 
 
@@ -118,9 +121,7 @@ class Workload:
         played = np.minimum(run, request)
         short = f"run for less than {least_run_s} s: taken as {least_run_s} s"
         notes = unasked | {
-            "are recorded with a node a processor: on nodes, placed on as few as hold them": int(
-                (num_nodes < np.nan_to_num(values["span_nodes"][keep])).sum()
-            ),
+            NODE_A_PROCESSOR: int((num_nodes < np.nan_to_num(values["span_nodes"][keep])).sum()),
             "ran longer than they asked: ended at what they asked for": longer,
             short if least_run_s else "run for no time at all": int(
                 (played < max(least_run_s, 1)).sum()
@@ -216,6 +217,12 @@ def _is_positive(text: str) -> bool:
         return 0 < float(text) < 1e6
     except ValueError:
         return False
+
+
+def notes_on(workload: Workload, machine: Machine) -> dict[str, int]:
+    """What was assumed, as far as it matters on this machine: in one pool no job is placed on nodes."""
+    pooled = (NODE_A_PROCESSOR,) if machine.is_flat else ()
+    return {note: number for note, number in workload.notes.items() if note not in pooled}
 
 
 def _check(table: pa.Table) -> None:
