@@ -268,6 +268,16 @@ def test_parameters_of_an_analysis(ask: httpx.Client) -> None:
     assert wrong.json()["fix"] == "It takes: param.short_h, param.long_h."
 
 
+def test_an_unknown_parameter_and_one_given_twice_are_told_apart(ask: httpx.Client) -> None:
+    unknown = ask.get(f"{API}/analyses/walltime?cluster=c&foo=1").json()
+    assert unknown["detail"] == "there is no parameter 'foo'"
+    assert unknown["fix"].startswith("Use: cluster, ") and "param.NAME" in unknown["fix"]
+    twice = ask.get(f"{API}/analyses/walltime?cluster=c&param.short_h=1&param.short_h=2")
+    assert twice.status_code == 422
+    assert twice.json()["detail"] == "the parameter 'param.short_h' is given twice"
+    assert twice.json()["fix"] == "Give it once."
+
+
 def test_several_clusters_are_put_side_by_side(ask: httpx.Client) -> None:
     answer = get(ask, "analyses/states", by="cluster")
     assert {row["cluster"] for row in answer["rows"]} == {"c", "tiny"}

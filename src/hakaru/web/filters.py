@@ -10,6 +10,7 @@ from hakaru.analyses import COLUMNS, GROUPS, Check, Selection
 from hakaru.analyses.people import Sort as PeopleSort
 from hakaru.engine.where import end_of, parse_moment, parse_where
 from hakaru.errors import FilterError, HakaruError
+from hakaru.web.problems import WebError
 
 MAX_PAGE_SIZE = 200
 MAX_PAGE = 100_000
@@ -121,8 +122,14 @@ class AnalysisQuery(Filters):
         """The analysis' own parameters; anything else that is not known is an error."""
         found = {}
         for name, value in (self.model_extra or {}).items():
-            if not name.startswith("param.") or not isinstance(value, str):
-                raise FilterError(f"parameter {name!r} is unknown or given twice")
+            if not name.startswith("param."):
+                known = ", ".join(type(self).model_fields)
+                raise WebError(
+                    f"there is no parameter {name!r}",
+                    f"Use: {known}, or param.NAME for the analysis' own parameters.",
+                )
+            if not isinstance(value, str):
+                raise WebError(f"the parameter {name!r} is given twice", "Give it once.")
             found[name.removeprefix("param.")] = value
         return found
 
