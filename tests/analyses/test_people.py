@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from hakaru.analyses import Selection, caveat_remarks, load_all, open_session
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
+from hakaru.texts import LANGUAGES, language
 from tests.analyses._ask import ask
 from tests.conftest import job, utc
 
@@ -116,3 +118,25 @@ def test_how_jobs_end_and_what_is_lost(lake_of: Callable[..., Lake]) -> None:
     least = [row["user"] for row in rows_of(lake, "users", sort="lost_pe_hours", order="asc")]
     assert least == ["eve", "cid", "dan", "fay", "gus"], "the unknown come last either way"
     assert rows_of(lake, "users", sort="share_cancelled")[0]["user"] == "cid"
+
+
+def test_an_end_that_the_log_never_records_is_unknown(lake_of: Callable[..., Lake]) -> None:
+    """As for `compare`: a log of completed and cancelled jobs may not record others; of few jobs it does."""
+    for num_jobs, share in ((19, 0.0), (20, None)):
+        states = ["cancelled", *["completed"] * (num_jobs - 1)]
+        name = f"of{num_jobs}"
+        lake = lake_of([job(n, state=state, cluster=name) for n, state in enumerate(states)])
+        with open_session(lake) as session:
+            results = [
+                session.run(load_all().get(id), Selection(clusters=(name,)))
+                for id in ("users", "accounts")
+            ]
+        for result in results:
+            (row,) = result.rows
+            assert (row["share_failed"], row["share_timeout"]) == (share, share)
+            assert row["share_cancelled"] == pytest.approx(1 / num_jobs)
+            told = [caveat_remarks(result, language(lang)) for lang in LANGUAGES]
+            assert [len(lines) for lines in told] == [0 if share == 0 else 1] * len(LANGUAGES)
+    assert told[0] == [
+        "no job of of20 is failed, timeout: its log may not record that, so such shares are unknown"
+    ]

@@ -70,6 +70,15 @@ def test_a_log_that_names_nobody_counts_nobody(tmp_path: Path) -> None:
     assert "Remove a filter" not in users + accounts
 
 
+def test_ends_that_a_log_never_records_are_unknown_on_the_page_of_people(tmp_path: Path) -> None:
+    rows = [job(n, state="completed" if n else "cancelled") for n in range(20)]
+    with asked(put_jobs(Lake.create(tmp_path), rows)) as client:
+        page = get(client, "/people")
+        (row,) = client.get("/api/v1/people").json()["rows"]
+    assert row["share_failed"] is None and row["share_timeout"] is None
+    assert "No job of c is failed, timeout: its log may not record that" in plain(page)
+
+
 def test_a_job_s_unknown_place_is_said_once(tmp_path: Path) -> None:
     with asked(swf(tmp_path, ZONED, UNSTARTED)) as client:
         page = plain(get(client, "/job?cluster=c&job_id=7"))

@@ -1,7 +1,7 @@
 """Analyses: one small query a published figure or table, grouped by subject."""
 
 from hakaru.analyses._base import ANALYSES, HAS_SIZE, Analysis, Param, Rule, analysis, load_all
-from hakaru.analyses._caveats import FEW_JOBS, caveat_remarks
+from hakaru.analyses._caveats import caveat_remarks, never_recorded
 from hakaru.analyses._remarks import missing_remarks, over_remarks, remarks, unit_remarks
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._run import Session, open_session
@@ -25,7 +25,6 @@ __all__ = [
     "CLASSES",
     "COLUMNS",
     "DERIVED",
-    "FEW_JOBS",
     "GROUPS",
     "HAS_SIZE",
     "STEPS",
@@ -47,6 +46,7 @@ __all__ = [
     "counted",
     "load_all",
     "missing_remarks",
+    "never_recorded",
     "open_session",
     "over_remarks",
     "passing",

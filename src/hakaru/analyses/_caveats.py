@@ -38,6 +38,7 @@ class Caveats:
     relative: tuple[str, ...] = ()
     one_state: Mapping[str, OneState] = field(default_factory=dict)
     keeps_some: bool = False  # jobs of some states only
+    unrecorded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # ends that no job has
 
 
 def caveats_of(
@@ -75,6 +76,11 @@ def recorded_states(
     return {row["state"]: row["num_jobs"] for row in rows}
 
 
+def never_recorded(recorded: Mapping[str | None, int], states: Collection[str]) -> bool:
+    """Whether a log may not record these states: of its jobs, which are not few, none has one."""
+    return sum(recorded.values()) >= FEW_JOBS and not recorded.keys() & {*states}
+
+
 def one_state(recorded: Mapping[str | None, int]) -> OneState | None:
     """The only state of a cluster's ended jobs, or of jobs whose end is unknown; null where they differ."""
     ended = [state for state in recorded if state is None or state in ENDED]
@@ -95,6 +101,10 @@ def caveat_remarks(result: Result, words: Language) -> list[str]:
         text = words.say("remark", key, cluster=name, state=found.state or "")
         helps = caveats.keeps_some and _left_by_state(result)
         lines.append(words.say("remark", "any_state", text=text) if helps else text)
+    for name, ends in caveats.unrecorded.items():
+        if name not in caveats.one_state:  # which says more
+            states = words.listed([words.told("word", end, end) for end in ends])
+            lines.append(words.say("remark", "unrecorded", cluster=name, states=states))
     return lines
 
 

@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses._base import ANALYSES, Analysis, Rule
-from hakaru.analyses._caveats import caveats_of, one_state, recorded_states
+from hakaru.analyses._caveats import caveats_of, never_recorded, one_state, recorded_states
+from hakaru.analyses._ends import ends_of, without_ends
 from hakaru.analyses._machine import Over, Seen, seen
 from hakaru.analyses._result import LeftOut, Result
 from hakaru.analyses._select import (
@@ -75,6 +76,8 @@ class Session:
         table = self._query(sql, selection, rules, analysis.period)
         counts = self._count(rules)
         use = "utilisation" in table.column_names
+        unrecorded = self._unrecorded(selection, table.column_names)
+        table = without_ends(table, [end for ends in unrecorded.values() for end in ends])
         return Result(
             analysis=analysis,
             table=_name_groups(table, selection.by) if analysis.groups else table,
@@ -89,14 +92,30 @@ class Session:
             uncounted=self._left_by_unit(rules, counts, selection, analysis.period),
             over=self._over(rules, selection) if use else {},
             seen=self._seen_sizes(selection) if use else {},
-            caveats=caveats_of(
-                self.settings,
-                selection.clusters,
-                {*words_of(sql), selection.by or ""},
-                selection.states or analysis.states,
-                lambda name: one_state(self.states(name)),
+            caveats=replace(
+                caveats_of(
+                    self.settings,
+                    selection.clusters,
+                    {*words_of(sql), selection.by or ""},
+                    selection.states or analysis.states,
+                    lambda name: one_state(self.states(name)),
+                ),
+                unrecorded=unrecorded,
             ),
         )
+
+    def _unrecorded(
+        self, selection: Selection, columns: Collection[str]
+    ) -> dict[str, tuple[str, ...]]:
+        """The ends that a table of people has shares of and that a log may not record, by cluster."""
+        ends = ends_of(columns)
+        found = {
+            name: tuple(
+                end for end, states in ends.items() if never_recorded(self.states(name), states)
+            )
+            for name in (selection.clusters if ends else ())
+        }
+        return {name: each for name, each in found.items() if each}
 
     def ask(self, sql: str, selection: Selection) -> pa.Table:
         """A query of one's own over `jobs`, the jobs that the selection keeps."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hakaru.analyses import FEW_JOBS, Result, Selection, counted, load_all, unit_remarks
+from hakaru.analyses import Result, Selection, counted, load_all, never_recorded, unit_remarks
 from hakaru.comparison._period import period_of
 from hakaru.comparison._users import users_note
 from hakaru.reference.metrics import Cell, Metric, read, wanted_states
@@ -158,8 +158,7 @@ class _Runs:
     def _unrecorded(self, metric: Metric, cluster: str) -> str:
         """Why a share of no jobs is unknown: a log that never records a state says nothing of it."""
         states = wanted_states(metric)
-        found = self.session.states(cluster)
-        if not states or sum(found.values()) < FEW_JOBS or found.keys() & {*states}:
+        if not states or not never_recorded(self.session.states(cluster), states):
             return ""
         return f"no job of the log is {' or '.join(states)}: it may not record that"
 

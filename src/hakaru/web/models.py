@@ -270,6 +270,7 @@ class People(Page):
     users_note: str | None = Field(
         description="What must be said beside the number of users, if it does not count people."
     )
+    notes: list[str] = Field(default=[], description="What the log does not say of these people.")
     names_none: str | None = Field(
         default=None, description="Says so where the log names no users (or accounts) at all."
     )

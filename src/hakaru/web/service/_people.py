@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hakaru.analyses import Check
+from hakaru.analyses import Check, caveat_remarks
+from hakaru.texts import language
 from hakaru.web.access import Viewer
 from hakaru.web.filters import Filters, PeopleQuery
 from hakaru.web.models import People
@@ -33,7 +34,8 @@ def people(readers: Readers, viewer: Viewer, query: PeopleQuery) -> People:
         "limit": query.size,
         "offset": (query.page - 1) * query.size,
     }
-    table = readers.run(find(query.kind), selection, params).table
+    result = readers.run(find(query.kind), selection, params)
+    table = result.table
     # past the last page no row is left to tell how many there are
     first = (
         table if table.num_rows else readers.run(find(query.kind), selection, {"limit": 1}).table
@@ -50,6 +52,7 @@ def people(readers: Readers, viewer: Viewer, query: PeopleQuery) -> People:
         num_pages=-(-num_rows // query.size),
         only_own=not viewer.sees_all,
         users_note=note_on_users(readers, selection),
+        notes=caveat_remarks(result, language("en")),
         names_none=names_none(readers, selection.clusters[0], query.kind.removesuffix("s")),
     )
 
