@@ -97,7 +97,8 @@ def test_the_jobs_of_one_cluster_are_written_with_its_settings(jobs: Lake, tmp_p
         words = ("export", "-w", jobs.workspace, "--format", "swf", "-o", out, "--cluster", name)
         told = hakaru(*words).stdout
         first, *_, last = told.splitlines()
-        assert first == f"{name}: wrote {num} of {num} jobs as swf to {out}"
+        noun = "job" if num == 1 else "jobs"
+        assert first == f"{name}: wrote {num} of {num} {noun} as swf to {out}"
         assert last == f"  manifest {tmp_path / f'{name}.manifest.json'}"
         assert zone in out.read_text()
         assert out.read_text().splitlines()[-1].split()[4] == {"c": "1", "d": "4"}[name]
@@ -110,7 +111,7 @@ def test_synthetic_jobs_are_marked(lake: Lake, tmp_path: Path) -> None:
     put(lake, "ingests", [made | {"started_at": at, "ended_at": at}])
     out = tmp_path / "o.swf"
     told = hakaru("export", "-w", lake.workspace, "--format", "swf", "-o", out).stdout
-    assert told.startswith("c (SYNTHETIC data): wrote 1 of 1 jobs")
+    assert told.startswith("c (SYNTHETIC data): wrote 1 of 1 job")
     assert json.loads((tmp_path / "o.manifest.json").read_text())["synthetic"] is True
 
 
@@ -214,6 +215,6 @@ def test_one_file_is_named_and_only_what_there_is_is_said(
     )
     export._print_done(done, None)
     first, missing, *rest = capsys.readouterr().out.splitlines()
-    assert first == "c: wrote 1 of 1 jobs as swf to out/a.swf"
+    assert first == "c: wrote 1 of 1 job as swf to out/a.swf"
     assert missing.startswith("  c: 25.0 % of the rows of its log are missing here")
     assert rest == ["  columns not in swf: qos", "  manifest out/m.json"]

@@ -152,7 +152,7 @@ def test_the_next_command_shows_something(
     command = said.stdout.partition("next: ")[2].strip()
     assert command == f"hakaru show {analysis} --cluster c -w {tmp_path / 'w'}"
     shown = hakaru(*shlex.split(command)[1:]).stdout
-    assert "c: 1 of 1 jobs" in shown and "no jobs left" not in shown
+    assert "c: 1 of 1 job" in shown and "no jobs left" not in shown
 
 
 def test_sacct_without_a_header_has_the_fields_that_are_named(tmp_path: Path) -> None:

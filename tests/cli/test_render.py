@@ -113,7 +113,7 @@ def test_notes_on_an_empty_answer_say_why() -> None:
     )
     assert none_selected == ["no job of c is selected"]
     one = notes(result("states", empty, {"that ran": 1}, num_selected=1))
-    assert one[0] == "no jobs left: c: 0 of 1 jobs"
+    assert one[0] == "no jobs left: c: 0 of 1 job"
     assert none_used == ["no jobs left: c: 0 of 7 jobs", "  left out 7: only jobs that ran"]
     assert no_rows[0] == "c: 4 of 7 jobs" and "empty" in no_rows[1]
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hakaru.cli import _replay
+from hakaru.cli._schedule import as_times
 from hakaru.sim.naive import Score
 from hakaru.sim.replay import Month
 
@@ -167,3 +168,10 @@ def test_groups_are_of_the_months_that_can_be_reproduced(replayed: list[Any]) ->
         for words in ("fits", "a little over", "does not fit", "fits")
     ]
     assert "months the log can reproduce: 2018-01, 2018-04" in lines
+
+
+def test_a_negative_rank_correlation_has_the_sign_of_other_numbers() -> None:
+    (column,) = as_times(pa.table({"rank_correlation": [-0.117, 0.5]}))
+    assert column.cells == ["−0.117", "0.500"]
+    found = Score("replay", 1.0, 1.0, 1, 1, 0.5, 0.5, -0.117)
+    assert _replay._scores([found])[-1].cells == ["−0.12"]

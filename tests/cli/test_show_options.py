@@ -71,7 +71,7 @@ def test_json_holds_what_stands_beside_a_table(lake: Lake) -> None:
 def test_a_period_may_be_one_day_but_not_end_before_it_begins(lake: Lake) -> None:
     put_jobs(lake, [job(n, submitted_at=utc(f"2018-01-0{n}T12:00:00")) for n in range(1, 6)])
     shown = ("show", "states", "-w", lake.workspace, "--since", "2018-01-02", "--until")
-    assert "c: 1 of 1 jobs" in hakaru(*shown, "2018-01-02").output
+    assert "c: 1 of 1 job" in hakaru(*shown, "2018-01-02").output
     refused = hakaru(*shown, "2018-01-01")
     assert refused.exit_code == 1 and "the period ends before it begins" in refused.output
 

@@ -145,7 +145,7 @@ def test_the_machine_is_the_one_asked_for(three: Path) -> None:
     for options, machine in (
         ((), "4 nodes x 2 = 8 GPUs"),
         (("--nodes", "3x2"), "3 nodes x 2 = 6 GPUs"),
-        (("--nodes", "3x2", "--nodes", "1x4"), "3 nodes x 2 + 1 nodes x 4 = 10 GPUs"),
+        (("--nodes", "3x2", "--nodes", "1x4"), "3 nodes x 2 + 1 node x 4 = 10 GPUs"),
         (("--processors", 5), "5 GPUs in one pool"),
     ):
         said = simulate("-w", three, *options)
@@ -190,7 +190,7 @@ def test_a_walltime_is_of_its_queue_and_may_refuse(lake: Lake, tmp_path: Path) -
             for n, queue in ((1, "short"), (2, "long"))]  # fmt: skip
     place = put_jobs(lake, rows, '{"nodes": 1, "gpus_per_node": 8}').workspace
     said = simulate("-w", place, "--walltime", "short=1,refuse")
-    assert "1 job on 1 nodes x 8" in said
+    assert "1 job on 1 node x 8" in said
     wrong = hakaru("simulate", "-w", place, "--walltime", "shrt=1")
     assert wrong.exit_code == 1 and "did you mean short?" in wrong.stderr
 
@@ -227,7 +227,7 @@ def test_one_cluster_of_several_is_named(lake: Lake) -> None:
         f"error: one cluster is simulated at a time, and {lake.workspace} holds c, d: choose with "
         "--cluster NAME\n"
     )
-    assert "2 jobs on 1 nodes" in simulate("-w", lake.workspace, "--cluster", "d")
+    assert "2 jobs on 1 node" in simulate("-w", lake.workspace, "--cluster", "d")
     assert (
         hakaru("simulate", "-w", lake.workspace, "--cluster", "c", "--cluster", "d").exit_code == 1
     )
@@ -276,4 +276,4 @@ def test_a_stored_schedule_keeps_what_is_not_simulated(lake: Lake) -> None:
     simulate("-w", place, "--into", "x")
     for where in ("name = 'train.py'", "num_cpus = 7"):
         shown = hakaru("show", "states", "-w", place, "--cluster", "x", "--where", where)
-        assert "1 of 1 jobs" in shown.output, where
+        assert "1 of 1 job" in shown.output, where

@@ -96,4 +96,4 @@ def test_one_cluster_at_a_time(lake_of: Callable[..., Lake], tmp_path: Path) -> 
     result = hakaru(*command)
     assert result.exit_code == 1
     assert "choose one with --cluster" in result.output
-    assert "d: wrote 1 of 1 jobs" in hakaru(*command, "--cluster", "d").output
+    assert "d: wrote 1 of 1 job" in hakaru(*command, "--cluster", "d").output

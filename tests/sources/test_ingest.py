@@ -122,6 +122,10 @@ def test_jobs_that_were_there_at_another_time_are_warned_of(lake: Lake, tmp_path
         f"To start again: hakaru lake forget --cluster c --workspace {lake.workspace}"
     )
     assert ingest(lake, [moved], "other").warnings == []
+    alone = _shifted(tmp_path / "d" / "log.csv", 0, range(1))
+    ingest(lake, [alone], "one")
+    (warning,) = ingest(lake, [_moved(tmp_path / "e" / "log.csv", [7])], "one").warnings
+    assert warning.startswith("1 of the new jobs was there already with another submit time")
 
 
 @pytest.mark.parametrize(

@@ -159,6 +159,17 @@ def test_the_tile_of_waits_says_that_they_are_of_the_jobs_that_started(
     assert tiles["wait_median_s"]["note"] == f"95 % wait under 2.0 min{more}"
 
 
+def test_hours_of_people_are_whole_where_they_are_many_or_none() -> None:
+    cells = [shown.cell(value, "lost_pe_hours") for value in (0.0, 0.25, 7.25, 1234.5, None)]
+    assert cells == ["0", "0.250", "7.2", "1,234", "–"]
+    assert shown.cell(0.5, "share_pe_hours") == "50.0 %"
+
+
+def test_one_job_is_one_job_on_its_tile() -> None:
+    tiles = {t["measure"]: t for t in _tiles(overview({}, measures=Measures(num_jobs=1)))}
+    assert tiles["pe_hours"]["note"].startswith("1 job; median run")
+
+
 def test_users_that_are_not_people_have_no_number() -> None:
     unknown = overview({}, users_note="ids only", unit="cpu", measures=Measures(num_jobs=3))
     tiles = {tile["measure"]: tile for tile in _tiles(unknown)}

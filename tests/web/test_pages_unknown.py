@@ -79,6 +79,12 @@ def test_ends_that_a_log_never_records_are_unknown_on_the_page_of_people(tmp_pat
     assert "No job of c is failed, timeout: its log may not record that" in plain(page)
 
 
+def test_one_row_of_one_is_no_range_and_no_plural(tmp_path: Path) -> None:
+    with asked(put_jobs(Lake.create(tmp_path), [job(1)])) as client:
+        pages = {path: plain(get(client, path)) for path in ("/people", "/jobs")}
+    assert " 1 of 1 user " in pages["/people"] and " 1 of 1 job " in pages["/jobs"]
+
+
 def test_a_job_s_unknown_place_is_said_once(tmp_path: Path) -> None:
     with asked(swf(tmp_path, ZONED, UNSTARTED)) as client:
         page = plain(get(client, "/job?cluster=c&job_id=7"))

@@ -57,13 +57,14 @@ def _text(result: Result, format: str, more: Sequence[str]) -> str:
 def notes(result: Result) -> list[str]:
     """How many jobs the figures rest on, and which were left out."""
     from hakaru.analyses import missing_remarks
-    from hakaru.texts import language
+    from hakaru.texts import agreeing, language
 
     names = ", ".join(
         f"{name} (SYNTHETIC data)" if name in result.synthetic_clusters else name
         for name in result.selection.clusters
     )
-    lines = [f"{names}: {result.num_used:,} of {result.num_selected:,} jobs"]
+    counts = agreeing(f"{result.num_used:,} of {result.num_selected:,} jobs")
+    lines = [f"{names}: {counts}"]
     if result.num_used == 0:
         lines = [f"no jobs left: {lines[0]}"]
         if result.num_selected == 0:

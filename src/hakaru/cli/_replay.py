@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.cli._schedule import as_times
 from hakaru.cli._table import Column, Line, table_lines, wrapped
-from hakaru.sim.words import duration, share
+from hakaru.sim.words import decimal, duration, share
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,12 +113,8 @@ def _scores(found: Sequence[Score]) -> list[Column]:
             Column(MEASURES[name], [share(getattr(score, name)) for score in found])
             for name in ("share_within_5min", "share_within_twice")
         ),
-        Column(MEASURES["rank_correlation"], [_rank(score.rank_correlation) for score in found]),
+        Column(MEASURES["rank_correlation"], [decimal(score.rank_correlation) for score in found]),
     ]
-
-
-def _rank(value: float) -> str:
-    return "–" if value != value else f"{value:.2f}"
 
 
 def _judged(replay: Score, better: Sequence[str]) -> str:

@@ -133,6 +133,8 @@ def as_times(table: pa.Table) -> list[Column]:
             columns.append(Column(name.removesuffix("_s"), cells))
         elif name.startswith("share"):
             columns.append(Column(name, [share(value) for value in values.to_pylist()]))
+        elif name == "rank_correlation":
+            columns.append(replace(column, cells=[c.replace("-", "−") for c in column.cells]))
         else:
             columns.append(column)
     return columns

@@ -167,6 +167,7 @@ def _disguise(
 
 def _print_done(done: Export, disguise: Disguise | None) -> None:
     from hakaru.analyses import missing_remarks
+    from hakaru.sim.notation import counted
     from hakaru.texts import language
 
     told = done.manifest
@@ -175,7 +176,7 @@ def _print_done(done: Export, disguise: Disguise | None) -> None:
     synthetic = " (SYNTHETIC data)" if told["synthetic"] else ""
     click.echo(
         f"{told['clusters'][0]}{synthetic}: wrote {told['num_jobs_written']:,} of "
-        f"{told['num_jobs_selected']:,} jobs as {told['format']} to {files}{where}"
+        f"{counted(told['num_jobs_selected'])} as {told['format']} to {files}{where}"
     )
     if told["missing"]:
         missing = {told["clusters"][0]: told["missing"]}

@@ -84,17 +84,19 @@ def generate_with_progress(lake: Lake, spec: Synth) -> Generated:
 
 
 def print_generated(made: Generated, workspace: Path) -> None:
+    from hakaru.sim.notation import counted
+
     click.echo(
-        f"{made.cluster} (synthetic): made {made.num_jobs:,} jobs and {made.num_samples:,} samples "
-        f"in {made.seconds:.1f} s"
+        f"{made.cluster} (synthetic): made {counted(made.num_jobs)} and "
+        f"{counted(made.num_samples, 'sample')} in {made.seconds:.1f} s"
     )
     click.echo(
         f"  jobs new {made.jobs.num_new:,}, updated {made.jobs.num_updated:,}, "
         f"unchanged {made.jobs.num_unchanged:,}"
     )
     click.echo(
-        f"  submitted {made.since:%Y-%m-%d} to {made.until:%Y-%m-%d} (UTC) on {made.num_nodes:,} nodes "
-        f"with {made.num_gpus:,} GPUs"
+        f"  submitted {made.since:%Y-%m-%d} to {made.until:%Y-%m-%d} (UTC) on "
+        f"{counted(made.num_nodes, 'node')} with {counted(made.num_gpus, 'GPU')}"
     )
     click.echo(
         f"  workspace {workspace}; next: hakaru show walltime --cluster {made.cluster} -w {workspace}"

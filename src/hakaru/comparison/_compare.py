@@ -12,7 +12,7 @@ from hakaru.comparison._period import period_of
 from hakaru.comparison._users import users_note
 from hakaru.reference.metrics import Cell, Metric, read, wanted_states
 from hakaru.reference.published import Published, first_of_each, without_parts
-from hakaru.texts import language
+from hakaru.texts import agreeing, language
 
 if TYPE_CHECKING:
     from hakaru.analyses import Session
@@ -167,7 +167,8 @@ class _Runs:
         lines: dict[tuple[str, str], list[str]] = {}
         for (_, cluster), result in self.results.items():
             if rules := _rules(result):
-                text = f"{result.num_used:,} of {result.num_selected:,} jobs; left out {rules}"
+                counts = agreeing(f"{result.num_used:,} of {result.num_selected:,} jobs")
+                text = f"{counts}; left out {rules}"
                 names = lines.setdefault((cluster, text), [])
                 if result.analysis.id not in names:
                     names.append(result.analysis.id)

@@ -52,11 +52,12 @@ def parse_nodes(text: str) -> Group:
 
 def write_machine(machine: Machine, unit: str) -> str:
     """The machine in words, e.g. `38 nodes x 8 = 304 GPUs`."""
-    name = "GPUs" if unit == "gpu" else "processors"
+    size = counted(machine.num_pes, "GPU" if unit == "gpu" else "processor")
     if machine.is_flat:
-        return f"{machine.num_pes:,} {name} in one pool"
+        return f"{size} in one pool"
     groups = [
-        f"{group.count:,} nodes x {group.size:,}" + (f" {group.model}" if group.model else "")
+        f"{counted(group.count, 'node')} x {group.size:,}"
+        + (f" {group.model}" if group.model else "")
         for group in machine.groups
     ]
     placed, switch = machine.placement, machine.switch_size
@@ -64,7 +65,7 @@ def write_machine(machine: Machine, unit: str) -> str:
     more += ", shared nodes" if not placed.whole_nodes else ""
     more += f", {switch} nodes a switch (locality {placed.locality})" if switch else ""
     more += ", nodes coming and going" if machine.closed or machine.changes else ""
-    return f"{' + '.join(groups)} = {machine.num_pes:,} {name}{more}"
+    return f"{' + '.join(groups)} = {size}{more}"
 
 
 def parse_limit(text: str) -> Limit:

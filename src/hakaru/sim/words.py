@@ -21,14 +21,20 @@ def share(value: float | None, signed: bool = False) -> str:
     return _written(language("en").share, value, signed)
 
 
+def decimal(value: float | None) -> str:
+    """A number with two decimals, as a correlation."""
+    return _written(lambda number: language("en").number(number, 2), value)
+
+
 def value_text(metric: str, value: float | None) -> str:
     """A metric's value; its name says what it is."""
     if metric.endswith("_s"):
         return duration(value)
     if metric in SHARES:
         return share(value)
-    digits = 0 if metric.startswith("num_") else 2
-    return _written(lambda number: language("en").number(number, digits), value)
+    if not metric.startswith("num_"):
+        return decimal(value)
+    return _written(language("en").number, value)
 
 
 def _written(write: Callable[[float], str], value: float | None, signed: bool = False) -> str:

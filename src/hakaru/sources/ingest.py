@@ -186,7 +186,8 @@ def _store(
         num_new = upsert.num_unchanged - num_dated
         upsert = replace(upsert, num_new=num_new, num_updated=num_dated, num_unchanged=0)
         batch.warnings.append(
-            f"{num_dated:,} jobs of {batch.cluster} that had relative dates were replaced by these"
+            f"{_jobs(num_dated)} of {batch.cluster} that had relative dates "
+            f"{'was' if num_dated == 1 else 'were'} replaced by these"
         )
     log_ingest(
         lake,
@@ -316,9 +317,13 @@ def _zone_warnings(forget: str, upsert: Upsert) -> list[str]:
     if moved <= upsert.num_new / 2 or not (moved > MANY_MOVED or alone):
         return []
     return [
-        f"{moved:,} of the new jobs were there already with another submit time: a wrong --zone or --start? "
-        f"To start again: {forget}"
+        f"{moved:,} of the new jobs {'was' if moved == 1 else 'were'} there already with another submit "
+        f"time: a wrong --zone or --start? To start again: {forget}"
     ]
+
+
+def _jobs(number: int) -> str:
+    return f"{number:,} job" if number == 1 else f"{number:,} jobs"
 
 
 def _folded(batch: Batch) -> list[str]:

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from hakaru.errors import HakaruError
+from hakaru.texts._agree import agreeing
 
 LANGUAGES = ("en", "ja", "ko")
 UNKNOWN = "–"
@@ -34,7 +35,8 @@ class Language:
 
     def say(self, section: str, key: str, /, **values: object) -> str:
         """A text with its values; `{one}` and `{many}` name what the size of a job counts."""
-        return self.texts[section][key].format(**self._units(), **values)
+        said = self.texts[section][key].format(**self._units(), **values)
+        return agreeing(said) if self.code == "en" else said
 
     def told(self, section: str, key: str, otherwise: str) -> str:
         """A translation of what a registry says in English, which stands where there is none."""

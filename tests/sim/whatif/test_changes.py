@@ -35,7 +35,7 @@ def test_accurate_requests_are_little_more_than_the_run_and_never_more_than_aske
     )
     changed, note = change.make_accurate(jobs, AccurateRequests(100), seed=1)
     assert changed.request.tolist() == [1100, 600, 1050, 5000]
-    assert "1 of 1 users (seed 1)" in note
+    assert "1 of 1 user (seed 1)" in note
     assert note.endswith("2 jobs")
 
 

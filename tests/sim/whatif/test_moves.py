@@ -189,7 +189,7 @@ def test_what_is_said_of_accurate_and_scaled_requests() -> None:
     changed, note = change.make_accurate(jobs, AccurateRequests(100, 1.5, 0), seed=4)
     assert changed.request.tolist() == [1500, 1500, 0]
     assert note == (
-        "1 of 1 users (seed 4) ask for 1.5 times what their jobs run, at least 0 min, where that is less "
+        "1 of 1 user (seed 4) asks for 1.5 times what their jobs run, at least 0 min, where that is less "
         "than they asked: 2 jobs"
     )
     scaled, note = change.scale_requests(jobs, 0.25)

@@ -183,7 +183,7 @@ def test_requests_are_made_accurate_before_they_are_scaled_and_queues_cut_them_l
     _, changed = prepared(text, (0, 100, 1, {"requested_s": 9000.0}))
     assert changed.workload.request.tolist() == [900]
     assert [note.split(":")[0].split(" (")[0] for note in changed.notes] == [
-        "1 of 1 users",
+        "1 of 1 user",
         "requests are scaled by 2",
         "queue normal has no points, no limit and does not yield",
         "queue normal",

@@ -91,6 +91,13 @@ def test_a_headline_tells_the_whole_and_who_gains_and_loses_most() -> None:
     assert said == "v: no change of waits as a whole can be told from “b”; nor of any group."
 
 
+def test_an_account_is_one_and_gains() -> None:
+    waits = {"3": Change(100, 60, -50, -30), "4": Change(10, 60, 30, 70)}
+    groups = tuple(GroupChange("account", n, 99, {"mean_wait_s": c}) for n, c in waits.items())
+    (said,) = headlines(Variant("b", {}), [Variant("v", {}, groups=groups)], "gpu")
+    assert "account 3 gains most (" in said and "account 4 loses most (" in said
+
+
 def test_many_groups_of_which_nothing_can_be_said_are_counted() -> None:
     sure = GroupChange("queue", "short", 99, {"mean_wait_s": Change(100, 60, -50, -30)})
     unsure = [GroupChange("account", f"a{n}", 99, {"mean_wait_s": Change(1, 2)}) for n in range(9)]

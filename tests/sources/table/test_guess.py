@@ -76,6 +76,12 @@ def test_a_spreadsheet_is_guessed(site: Site) -> None:
     assert "put the site's time zone here" in guess(DATA / "table" / "excel.csv")
 
 
+def test_one_row_is_the_only_one(tmp_path: Path) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text("job,usr,num_gpu,duration,submitted\n1,ann,2,60,2024-03-31 15:57:17\n")
+    assert "# A mapping proposed for one.csv from its only row.\n" in guess_mapping(path)
+
+
 def test_what_cannot_be_placed_is_listed(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("when,status,colour\n2018-04-01,7,red\n2018-04-02,7,blue\n2018-04-03,8,\n")

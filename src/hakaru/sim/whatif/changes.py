@@ -35,8 +35,9 @@ def make_accurate(workload: Workload, spec: AccurateRequests, seed: int) -> Chan
     shorter = chosen[workload.user] & (needed < workload.request)
     request = np.where(shorter, needed, workload.request).astype(np.int64)
     note = (
-        f"{num:,} of {num_users:,} users (seed {seed}) ask for {spec.factor:g} times what their jobs run, "
-        f"at least {spec.at_least_min:g} min, where that is less than they asked: "
+        f"{num:,} of {counted(num_users, 'user')} (seed {seed}) {'asks' if num == 1 else 'ask'} for "
+        f"{spec.factor:g} times what their jobs run, at least {spec.at_least_min:g} min, where that is less "
+        "than they asked: "
         f"{counted(int(shorter.sum()))}"
     )
     return replace(workload, request=request), note

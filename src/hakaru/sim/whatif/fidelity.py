@@ -13,7 +13,7 @@ from hakaru.sim import replay
 from hakaru.sim.metrics import groups_of
 from hakaru.sim.notation import counted
 from hakaru.sim.replay import TRUST, Known
-from hakaru.sim.words import duration, share
+from hakaru.sim.words import decimal, duration, share
 
 if TYPE_CHECKING:
     from hakaru.sim.replay import Month
@@ -75,7 +75,7 @@ def _left_out(months: Sequence[Month], chosen: Sequence[Month], scenario: Scenar
     if len(others) > 1:
         why = f"{named}; {worst.name}, for one, as {worst.why}"
     return (
-        f"Compared are the {num:,} of {total:,} jobs submitted in months the log can reproduce "
+        f"Compared are the {num:,} of {counted(total)} submitted in months the log can reproduce "
         f"({', '.join(month.name for month in chosen)}); all are replayed. Left out: {why}. "
         f'`months = "plausible"` or "all" compares more.'
     )
@@ -86,7 +86,7 @@ def _error(baseline: Schedule, known: Known) -> str:
     if not found["num_jobs"]:
         return "The log records no waits, so the replay's error is not known."
     rank = found["rank_correlation"]
-    ranked = "" if rank is None or math.isnan(rank) else f" (rank correlation {rank:.2f})"
+    ranked = "" if rank is None or math.isnan(rank) else f" (rank correlation {decimal(rank)})"
     return (
         f"The known error of the replay: for the {counted(found['num_jobs'])} compared the log records a "
         f"mean wait of {duration(found['recorded_mean_s'])} and the baseline gives "

@@ -63,7 +63,8 @@ def _most(variant: Variant, unit: str) -> str:
     ):
         mark = " ≈" if group.changes["mean_wait_s"].is_within_error else ""
         size = duration(group.changes["mean_wait_s"].change, True)
-        named = f"{whose(group, unit)} {verb} most ({size}{mark} in mean wait)"
+        ending = "s" if group.by == "account" else ""  # one account, many jobs or users
+        named = f"{whose(group, unit)} {verb}{ending} most ({size}{mark} in mean wait)"
         parts.append(named if is_so else f"no group surely {verb}s")
     return "; " + ", ".join(parts)
 

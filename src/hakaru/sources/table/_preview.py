@@ -83,4 +83,5 @@ def _rejected(con: DuckDBPyConnection) -> str:
         con,
         "SELECT arg_min(_reason, _line), min(_line) FROM preview WHERE _reason IS NOT NULL",
     )
-    return f"{num_bad:,} of {num:,} rows would be rejected; line {line}: {reason}"
+    rows = "row" if num == 1 else "rows"
+    return f"{num_bad:,} of {num:,} {rows} would be rejected; line {line}: {reason}"

@@ -48,7 +48,8 @@ def write(
     name = shlex.quote(str(path))
     command = f"hakaru ingest {name} --format table --mapping MAPPING.toml --cluster NAME"
     lines = [
-        f"# A mapping proposed for {path.name} from its first {num_rows:,} rows.",
+        f"# A mapping proposed for {path.name} from its "
+        + ("only row." if num_rows == 1 else f"first {num_rows:,} rows."),
         f"# Check every line, save it as MAPPING.toml, then: {command}",
         *_unsure(proposal),
         *examples,

@@ -103,7 +103,17 @@ def cell(value: Any, column: str, zone: str = "UTC") -> Markup | str:
         return " ".join(str(each) for each in value) or UNKNOWN
     if column == "median_request_accuracy":
         return share(value)
+    if column.endswith("pe_hours") and not column.startswith("share"):
+        return _hours(value)
     return WORDS.cell(column, value)
+
+
+def _hours(value: float | None) -> str:
+    """Whole where they are many, or none; a few with what makes them differ."""
+    if value is None or _unknown(value):
+        return UNKNOWN
+    whole = abs(value) >= 100 or float(value).is_integer()
+    return WORDS.number(value, 0 if whole else 1 if abs(value) >= 1 else 3)
 
 
 def is_number(value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from hakaru.texts import agreeing
 from hakaru.web.filters import Nothing
 from hakaru.web.models import AnalysisInfo, ClusterOverview, Measures
 from hakaru.web.pages import _address as address
@@ -87,7 +88,7 @@ def _tiles(each: ClusterOverview) -> list[dict[str, Any]]:
         _tile("Median wait", shown.duration(mean.wait_median_s),
               _on_waits(mean), each, "wait_median_s", True),
         _tile(f"{one[:1].upper()}{one[1:]}-hours", shown.brief(mean.pe_hours),
-              f"{shown.number(mean.num_jobs)} jobs; median run of all that ran "
+              f"{agreeing(f'{shown.number(mean.num_jobs)} jobs')}; median run of all that ran "
               f"{shown.duration(mean.run_median_s)}", each, "pe_hours", None),
         _tile("Users", shown.number(mean.num_users),
               each.users_note or "who submitted a job", each, "num_users", None),
@@ -111,7 +112,8 @@ def _of_which(mean: Measures) -> str:
     """Which jobs the share of completed ones is of: for a user, those whose state is counted."""
     if mean.num_by_state is None or mean.num_by_state == mean.num_jobs:
         return "of the jobs that ended"
-    return f"of {shown.number(mean.num_by_state)} jobs, in groups of {FEWEST} or more people"
+    counted = agreeing(f"{shown.number(mean.num_by_state)} jobs")
+    return f"of {counted}, in groups of {FEWEST} or more people"
 
 
 def _tile(

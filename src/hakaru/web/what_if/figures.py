@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from hakaru.figures import _parts as parts
 from hakaru.figures.theme import CLASS_COLOURS, DARK, DASHES, GREY, LIGHT, PALETTE, Theme
+from hakaru.sim.notation import counted
 from hakaru.sim.whatif.words import CLASSES, duration
 from hakaru.texts import language
 from hakaru.web.models import Drawing
@@ -172,7 +173,7 @@ def nodes(found: NodesOfDay, theme: Theme, unit: str) -> Drawn:
         ) | {"nameGap": 38},
         "series": series,
     }  # fmt: skip
-    notes = [f"{found.num_jobs:,} jobs ran on this day; a lane of a node is one {unit.upper()}."]
+    notes = [f"{counted(found.num_jobs)} ran on this day; a lane of a node is one {unit.upper()}."]
     if found.num_left_out:
         notes.append(f"The {found.num_left_out:,} that ran shortest are not drawn.")
     return option, height, notes
