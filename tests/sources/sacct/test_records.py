@@ -164,6 +164,17 @@ def reasons(rows: list[dict[str, object]]) -> dict[int, str | None]:
         "slurm_load_jobs error: Unable to contact slurm controller",
         "slurmdbd: error: Connection refused",
         "sacct[71]: debug: x",
+        "srun: error: Unable to allocate resources: Invalid account",
+        "srun: job 12 queued and waiting for resources",
+        "error: Munge decode failed: Expired credential",
+        "munged: Error: Unable to open the key",
+        "bash: line 1: warning: setlocale: LC_ALL: cannot change locale",
+        "[2024-01-01T00:00:00] error: slurm_receive_msg: Zero Bytes were transmitted",
+        "[2024-01-01T00:00:00.123] done with job",
+        "ssh: connect to host login1 port 22: Connection refused",
+        "Connection to login1.example closed.",
+        "kex_exchange_identification: Connection closed by remote host",
+        "Warning: Permanently added 'login1' (ED25519) to the list of known hosts.",
     ],
 )
 def test_a_message_is_no_part_of_the_name_before_it(tmp_path: Path, message: str) -> None:
@@ -172,7 +183,7 @@ def test_a_message_is_no_part_of_the_name_before_it(tmp_path: Path, message: str
         ("train", None),
         ("a\nb", None),
     ]
-    told = "a message of Slurm, not a record"
+    told = "a message of a command, not a record"
     assert reasons(rows) == {2: None, 3: told, 4: None, 6: told}
 
 
@@ -185,7 +196,7 @@ def test_what_follows_a_message_is_no_part_of_the_name_either(tmp_path: Path) ->
 def test_messages_before_the_header(tmp_path: Path) -> None:
     text = "\n".join(["sacct: error: x", "", "|".join(FIELDS), line(), ""])
     assert Sacct.recognises(tmp_path / "x", text)
-    assert reasons(read(tmp_path, text)) == {1: "a message of Slurm, not a record", 4: None}
+    assert reasons(read(tmp_path, text)) == {1: "a message of a command, not a record", 4: None}
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "\x1f", "^", "~"])
@@ -211,6 +222,84 @@ def test_a_second_export_with_other_fields(tmp_path: Path, drop: int) -> None:
     rows = read_lines(tmp_path, line(), "|".join(other), line(other, JobID="8"), line(JobID="9"))
     assert [row["_line"] for row in rows if row["_reason"] is None] == [2]
     assert {row["_reason"] for row in rows[1:]} == {BELOW_LINE_3}
+
+
+OTHER_FIELDS = (
+    "a record with other fields than the header has; write each export to a file of its own"
+)
+OTHER_DELIMITER = OTHER_FIELDS.replace("other fields", "another delimiter")
+TEN = ("JobID", "User", "State", "Submit", "Start", "End", "NNodes", "NCPUS", "QOS", "SubmitLine")
+
+
+@pytest.mark.parametrize("fields", [TEN, FIELDS], ids=["submit line", "name"])
+@pytest.mark.parametrize(
+    ("delimiter", "reason"),
+    [("|", OTHER_FIELDS), *((each, OTHER_DELIMITER) for each in (",", ";", "\t", "\x1f"))],
+)
+def test_a_second_export_without_header_and_in_another_order(
+    tmp_path: Path, fields: tuple[str, ...], delimiter: str, reason: str
+) -> None:
+    cells = [("u1", "123", "COMPLETED", "1700000000"), ("u1", "4_7", "CANCELLED by 12", '"x y"')]
+    second = [delimiter.join(each) for each in cells] * 15
+    first = line(fields, SubmitLine="sbatch a.sh")
+    rows = read_lines(tmp_path, first, *second, fields=fields)
+    assert [row["_line"] for row in rows if row["_reason"] is None] == [2]
+    assert rows[0]["_folded"] is None and rows[0]["_text"] == first
+    assert reasons(rows) == {2: None} | dict.fromkeys(range(3, 33), reason)
+
+
+def test_the_rest_of_a_record_is_told_from_a_record_of_another_export(tmp_path: Path) -> None:
+    """Both have a number and a state; only one follows a record that lacks them."""
+    fields = ("JobID", "JobName", "State", "Submit", "NNodes", "Comment")
+    other = "u1|123|COMPLETED|1700000000"
+    rows = read_lines(
+        tmp_path, "7|a", "b|FAILED|1|2|c", "d", other, "8|a|FAILED|1", other, "x", fields=fields
+    )
+    assert [(row["name"], row["_folded"]) for row in rows if row["_reason"] is None] == [
+        ("a\nb", 2)
+    ]
+    assert reasons(rows) == {
+        2: None, 5: OTHER_FIELDS, 6: "expected 6 fields, found 4", 7: OTHER_FIELDS,
+        8: "neither a record nor the rest of a job name",
+    }  # fmt: skip
+
+
+def test_so_many_lines_at_most_follow_a_record(tmp_path: Path) -> None:
+    told = "more than 20 lines after a record: the rest is not part of its text"
+    junk = [f"word{i}" for i in range(50)]
+    rows = read_lines(tmp_path, line(JobName="a"), *junk, line(JobID="8"))
+    assert rows[0]["name"] == "\n".join(["a", *junk[:20]]) and rows[0]["_folded"] == 20
+    assert reasons(rows) == {2: None} | dict.fromkeys(range(23, 53), told) | {53: None}
+
+
+def test_a_long_text_inside_of_a_record_is_kept(tmp_path: Path) -> None:
+    """The fields after it show where it ends; one that never ends is a damaged record."""
+    fields = ("JobID", "SubmitLine", "State", "Submit")
+    script = "\n".join(["sbatch --wrap '", *(f"echo {i}" for i in range(40)), "'"])
+    rows = read_lines(tmp_path, f"7|{script}|FAILED|1", "8|sbatch", *["x"] * 40, fields=fields)
+    assert (rows[0]["_reason"], rows[0]["_folded"]) == (None, 41)
+    assert rows[1]["_reason"] == "expected 4 fields, found 2"
+    assert {row["_reason"] for row in rows[2:]} == {"neither a record nor the rest of a job name"}
+    assert len(rows) == 42
+
+
+def test_what_follows_a_whole_record_of_sacct_p_is_not_lost(tmp_path: Path) -> None:
+    text = "\n".join(["|".join(FIELDS) + "|", line() + "|", "junk", ""])
+    assert reasons(read(tmp_path, text)) == {
+        2: None,
+        3: "neither a record nor the rest of a job name",
+    }
+
+
+def test_words_of_a_name_are_not_a_header(tmp_path: Path) -> None:
+    rows = read_lines(tmp_path, line(JobName="a\nJobID JobName State"), line(JobID="8"))
+    assert [(row["name"], row["_reason"]) for row in rows] == [
+        ("a\nJobID JobName State", None),
+        ("train", None),
+    ]
+    wide = ["       JobID    JobName      State ", "------------ ---------- ---------- "]
+    rows = read_lines(tmp_path, line(), *wide, "8  train  COMPLETED ", line(JobID="9"))
+    assert [row["_reason"] for row in rows] == [None, *[BELOW_LINE_3] * 4]
 
 
 def test_two_exports_in_one_file_are_split_as_the_warning_says(lake: Lake, tmp_path: Path) -> None:

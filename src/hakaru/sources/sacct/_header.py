@@ -31,8 +31,15 @@ FREE_TEXT = {
 }
 
 
-# What Slurm's commands write to the terminal, which `2>&1` puts among the records.
-MESSAGE = r"^(sacct|slurm[a-z_]*)(\[[0-9]+\])?(:| error:) "
+# What Slurm's commands, ssh and munge write to the terminal, which `2>&1` puts among the records.
+_TOOLS = "sacct|sacctmgr|salloc|sbatch|scontrol|sinfo|squeue|srun|slurm[a-z_]*|ssh[a-z_]*|munged?"
+MESSAGE = (
+    rf"^(({_TOOLS})(\[[0-9]+\])?(:| error:) "
+    r"|([\w./-]+(\[[0-9]+\])?: (line [0-9]+: )?)?(?i:error|warning|fatal): "
+    r"|\[[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+\] "
+    r"|(\w+: )?Connection (to [^ ]+ closed|closed by|reset by|timed out)"
+    r"|Host key verification failed|[\w.@-]+: Permission denied)"
+)
 MOST_MESSAGES = 50
 # what sites pass to --delimiter
 DELIMITERS = ("|", ",", ";", "\t", "\x1f", "\x1e", "^", "~", "#", "@", "!", ":", "&", "%")
@@ -70,7 +77,7 @@ class Layout:
 
 
 def parse(head: str) -> Layout | None:
-    """The layout of the first line that is not a message of Slurm's."""
+    """The layout of the first line that is not a message of a command."""
     for number, text in enumerate(head.split("\n")[:MOST_MESSAGES], 1):
         if text.strip() and not re.match(MESSAGE, text):
             found = _parse_line(text.rstrip("\r"))

@@ -10,14 +10,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from hakaru.engine.dialect import quote
-from hakaru.sources._base import lines
+from hakaru.sources._base import first_reason, lines
 from hakaru.sources.sacct._header import ID, Layout
 from hakaru.sources.sacct._lines import (
+    MESSAGE_REASON,
+    MOST_LINES,
+    OTHER_FIELDS,
     STRAY,
+    TOO_MANY,
+    has_state,
+    is_message,
+    is_record,
     left_out,
     longest,
-    of_another_export,
-    other_headers,
+    not_text,
+    other_header,
 )
 
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+|[0-9]+|Unknown|None|"
@@ -86,15 +93,17 @@ def _rejoined(path: Path, layout: Layout) -> str:
         read AS MATERIALIZED (
             SELECT * FROM ({lines(path)})
             WHERE _line <> {layout.line} AND _text <> {quote(layout.header)}),
-        other AS MATERIALIZED (SELECT min(_line) AS header_line FROM read WHERE {other_headers()}),
+        other AS MATERIALIZED ({other_header(layout)}),
         every AS MATERIALIZED (SELECT _line, _text, {left_out()} AS _stray FROM read, other)
     """
     if layout.free:
         return f"WITH {every}, {_with_pieces(layout)}"
+    message = first_reason([(f"len(_cells) < {layout.width} AND {is_message()}", MESSAGE_REASON)])
     return f"""
         WITH {every}
-        SELECT _line, _text, {_cells(layout)} AS _cells, 0 AS _folded, _stray
-        FROM every WHERE _text <> ''
+        SELECT * REPLACE (coalesce(_stray, {message}) AS _stray)
+        FROM (SELECT _line, _text, {_cells(layout)} AS _cells, 0 AS _folded, _stray
+              FROM every WHERE _text <> '')
     """
 
 
@@ -111,14 +120,23 @@ def _with_pieces(layout: Layout) -> str:
     too_long = f"'not the rest of a job name: longer than {longest(layout):,} characters'"
     return f"""
         rest AS MATERIALIZED (
-            SELECT *, {of_another_export(layout)} AS why FROM ({split}) WHERE NOT {anchor}),
+            SELECT *, {not_text(layout)} AS why FROM ({split}) WHERE NOT {anchor}),
         runs AS MATERIALIZED (
-            SELECT *, _line - row_number() OVER (ORDER BY _line) AS run FROM rest WHERE why IS NULL),
-        pieces AS MATERIALIZED (
-            SELECT run, min(_line) AS line, {"max(_line) + 1" if text_first else "min(_line) - 1"} AS beside,
-                   max(len(_cells)) AS num_cells, count_if(_text <> '') AS num_lines,
-                   rtrim(string_agg(_text, chr(10) ORDER BY _line), chr(10)) AS text
+            SELECT * EXCLUDE (why), _line - row_number() OVER (ORDER BY _line) AS run
+            FROM rest WHERE why IS NULL),
+        besides AS MATERIALIZED (
+            SELECT run, {"max(_line) + 1" if text_first else "min(_line) - 1"} AS beside
             FROM runs GROUP BY run),
+        near AS MATERIALIZED (
+            SELECT run, beside, len(_cells) AS num_near, {has_state("_cells")} AS is_stated
+            FROM ({split} AND _line IN (SELECT beside FROM besides)) JOIN besides ON beside = _line
+            WHERE {anchor}),
+        judged AS MATERIALIZED ({_judged(layout, text_first)}),
+        pieces AS MATERIALIZED (
+            SELECT run, any_value(beside) AS beside, min(_line) AS line, max(len(_cells)) AS num_cells,
+                   sum(len(_cells) - 1) AS num_added, count_if(_text <> '') AS num_lines,
+                   rtrim(string_agg(_text, chr(10) ORDER BY _line), chr(10)) AS text
+            FROM judged WHERE why IS NULL GROUP BY run),
         anchors AS (SELECT * FROM ({split}) WHERE {anchor}),
         taken AS MATERIALIZED (
             SELECT run, p.beside, least(a._line, p.line) AS _line, p.num_lines, {joined} AS _text
@@ -133,10 +151,38 @@ def _with_pieces(layout: Layout) -> str:
         UNION ALL
         SELECT _line, _text, [], 0, why FROM rest WHERE why IS NOT NULL
         UNION ALL
+        SELECT _line, _text, [], 0, why FROM judged WHERE why IS NOT NULL AND _text <> ''
+        UNION ALL
         SELECT _line, _text, [], 0,
                CASE WHEN len(p.text) > {longest(layout)} THEN {too_long} ELSE '{STRAY}' END
-        FROM runs JOIN pieces AS p USING (run)
-        WHERE _text <> '' AND run NOT IN (SELECT run FROM taken)
+        FROM judged JOIN pieces AS p USING (run)
+        WHERE why IS NULL AND _text <> '' AND run NOT IN (SELECT run FROM taken)
+    """
+
+
+def _judged(layout: Layout, text_first: bool) -> str:
+    """The lines of each run in their order from its anchor, and why one is not part of its text, or null.
+
+    The first piece with an id and a state may be the rest of a record that lacks both; later ones and those
+    after a whole record are records of another export, and what follows those belongs to nobody.
+    """
+    window = f"PARTITION BY run ORDER BY _line {'DESC' if text_first else ''}"
+    before = f"({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    lacks = f"num_near + coalesce(sum(len(_cells) - 1) OVER {before}, 0) < {layout.width}"
+    foreign = "is_record AND (is_stated OR num_records > 1 OR NOT coalesce(lacks, false))"
+    why = [
+        ("is_foreign", quote(OTHER_FIELDS)),
+        ("after_foreign", quote(STRAY)),
+        (f"num_spare > {MOST_LINES}", quote(TOO_MANY)),
+    ]
+    return f"""
+        SELECT *, {first_reason(why)} AS why FROM (
+            SELECT *, bool_or(is_foreign) OVER {before} AS after_foreign,
+                   count_if(NOT lacks AND _text <> '') OVER ({window}) AS num_spare
+            FROM (SELECT *, coalesce({foreign}, false) AS is_foreign FROM (
+                SELECT *, count_if(is_record) OVER ({window}) AS num_records, {lacks} AS lacks
+                FROM (SELECT *, {is_record("_cells")} AS is_record FROM runs)
+                LEFT JOIN near USING (run))))
     """
 
 
@@ -157,14 +203,18 @@ def _is_anchor(layout: Layout, text_first: bool) -> str:
 
 
 def _takes(layout: Layout, text_first: bool) -> str:
-    """Whether an anchor `a` takes the pieces `p`: it lacks fields, or free text is at its open end.
+    """Whether an anchor `a` takes the pieces `p`: they have what it lacks, or its text has an open end.
 
     At an open end anything might follow, so pieces with many delimiters are taken for damaged records, and
     those that would make too long a text for junk.
     """
     open_cell = "a._cells[1]" if text_first else "a._cells[-1]"
     short = f"len({open_cell}) + 1 + len(p.text) <= {longest(layout)}"
-    lacking = f"len(a._cells) < {layout.width}"
+    completed = f"len(a._cells) + p.num_added >= {layout.width}"
     open_end = layout.free[0] == 1 if text_first else layout.free[-1] == len(layout.names)
-    few_cells = f"2 * (p.num_cells - 1) < {layout.width - 1}"
-    return f"{short} AND ({f'{lacking} OR {few_cells}' if open_end else lacking})"
+    follows = f"{str(open_end).lower()} AND 2 * (p.num_cells - 1) < {layout.width - 1}"
+    if layout.trailing and not text_first:  # of `sacct -p` the last piece ends with the delimiter
+        follows += f" AND suffix(p.text, {quote(layout.delimiter)})"
+    return (
+        f"{short} AND CASE WHEN len(a._cells) < {layout.width} THEN {completed} ELSE {follows} END"
+    )
