@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hakaru._values import check_zone, is_zone
 from hakaru.errors import SettingsError
 from hakaru.settings import load
 
@@ -191,3 +192,13 @@ def test_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "hakaru.toml").mkdir()
     with pytest.raises(SettingsError, match=r"hakaru\.toml: cannot be read: Is a directory"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["localtime", "posixrules", "Factory", "right/Asia/Tokyo", "Tokyo"]
+)
+def test_a_zone_that_is_suggested_is_one(name: str) -> None:
+    with pytest.raises(SettingsError) as told:
+        check_zone(name)
+    _, _, meant = str(told.value).partition("did you mean ")
+    assert all(is_zone(each) for each in meant.rstrip("?").split(" or ") if meant)

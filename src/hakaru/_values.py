@@ -30,7 +30,8 @@ def check_zone(name: str) -> str:
     """The zone, or an error with the zones that are spelled most like it."""
     if is_zone(name):
         return name
-    near = difflib.get_close_matches(name, sorted(available_timezones()), n=3)
+    zones = [each for each in sorted(available_timezones()) if not each.startswith(NO_ZONES)]
+    near = difflib.get_close_matches(name, zones, n=3)
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     raise SettingsError(f"expected an IANA time zone such as Asia/Tokyo, found {name!r}{meant}")
 
