@@ -81,9 +81,12 @@ def test_jobs_that_the_log_does_not_have_are_not_lost(
 def test_relative_dates_do_not_join_real_ones(lake: Lake, tmp_path: Path) -> None:
     log = swf(tmp_path / "a.swf", *plausible(3))
     ingest(lake, [log], "c", options={"start": "2014-03-01"})
-    with pytest.raises(SourceError, match=r"jobs with real dates \(the last is of 2014-03-01\)"):
-        ingest(lake, [log], "c")
-    assert len(jobs_of(lake)) == 3
+    ingest(lake, [log], "tokyo", options={"start": "2014-03-01", "zone": "Asia/Tokyo"})
+    for cluster in ("c", "tokyo"):
+        told = r"jobs with real dates \(the last is of 2014-03-01\)"
+        with pytest.raises(SourceError, match=told):
+            ingest(lake, [log], cluster)
+    assert len(jobs_of(lake)) == 6
 
 
 def test_one_ingest_has_one_kind_of_dates(lake: Lake, tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from hakaru.engine.dialect import quote
 from hakaru.engine.duckdb import one_row, select_files
 from hakaru.errors import SourceError
 from hakaru.lake import Lake
 from hakaru.schema import JOBS, OPTION
+from hakaru.settings import load
 from hakaru.sources._base import FIRST_DATE_S, RELATIVE, with_dates
 from hakaru.sources._stage import Batch
 
@@ -39,9 +41,11 @@ def num_dated_anew(lake: Lake, batch: Batch) -> int:
     if relative == was_relative:
         return 0
     if relative:
+        zone = load(lake.workspace, lake.facts()).cluster(batch.cluster).zone
+        day = last.astimezone(ZoneInfo(zone)).date()
         raise SourceError(
             f"the dates of this log are relative, and {batch.cluster} has jobs with real dates (the last is "
-            f"of {last:%Y-%m-%d}). Add the log's first day, e.g. --start 2014-03-01, or another --cluster"
+            f"of {day}). Add the log's first day, e.g. --start 2014-03-01, or another --cluster"
         )
     num_lost = _num_not_staged(batch.con, stored)
     if num_lost:
