@@ -89,6 +89,27 @@ def test_a_pipe_that_nobody_writes_to_is_refused(
     assert refused(lake, pipe).startswith(f"{pipe}: nobody writes to this pipe")
 
 
+@pytest.mark.parametrize("kind", ["fifo", "substitution"])
+def test_a_pipe_that_was_closed_without_a_word_was_empty(
+    lake: Lake, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: nobody is waited for."""
+    monkeypatch.setattr(_inputs, "WRITER_WAIT_S", 3600.0)
+    if kind == "fifo":
+        pipe = tmp_path / "jobs.fifo"
+        os.mkfifo(pipe)
+        writer = _feed(pipe, b"")
+        told = refused(lake, pipe)
+        writer.join()
+    else:
+        reader, end = os.pipe()
+        os.close(end)
+        pipe = Path(f"/dev/fd/{reader}")
+        told = refused(lake, pipe)
+        os.close(reader)
+    assert told == f"{pipe}: the pipe was empty; check the command that writes to it"
+
+
 @pytest.mark.parametrize("verb", ["ingest", "show", "simulate", "guess"])
 def test_process_substitution(tmp_path: Path, verb: str) -> None:
     """`<(…)` can be read once only, and the header of an SWF has to come from the same bytes."""

@@ -157,7 +157,8 @@ def _pipe(path: Path) -> Iterator[bytes]:
     """What is written to a FIFO. A writer may think as long as it likes, but there must be one."""
     pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        deadline, is_open = time.monotonic() + WRITER_WAIT_S, False
+        deadline = time.monotonic() + WRITER_WAIT_S
+        is_open, is_empty = _is_unnamed(path), True
         while True:
             try:
                 block = os.read(pipe, BLOCK_BYTES)
@@ -166,9 +167,13 @@ def _pipe(path: Path) -> Iterator[bytes]:
                 select.select([pipe], [], [])
                 continue
             if block:
-                is_open = True
+                is_open, is_empty = True, False
                 yield block
-            elif is_open:
+            elif is_open or _was_open(pipe):
+                if is_empty:
+                    raise SourceError(
+                        f"{path}: the pipe was empty; check the command that writes to it"
+                    )
                 return
             elif time.monotonic() > deadline:
                 raise SourceError(
@@ -178,6 +183,20 @@ def _pipe(path: Path) -> Iterator[bytes]:
                 time.sleep(LOOK_EVERY_S)
     finally:
         os.close(pipe)
+
+
+def _is_unnamed(path: Path) -> bool:
+    """Whether it is a shell's `<(…)`, which has its writer from the beginning, and not a named FIFO."""
+    return not os.path.lexists(os.path.realpath(path))
+
+
+def _was_open(pipe: int) -> bool:
+    """Whether a writer came and went since a named FIFO was opened; only Linux tells."""
+    if sys.platform != "linux":
+        return False
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 @contextmanager
