@@ -271,7 +271,7 @@ def test_a_mapping_is_offered_only_for_what_is_a_table(lake: Lake, tmp_path: Pat
     assert guess_mapping(table)
     assert f"ingest {words} --format table" not in refused(lake, words)
     assert "awk -v OFS=," in refused(lake, words)
-    assert "--guess" not in refused(lake, noise) and "It is no text" in refused(lake, noise)
+    assert "--guess" not in refused(lake, noise) and "This is not a text file." in refused(lake, noise)
 
 
 @pytest.mark.parametrize("packing", ["", ".bz2"])

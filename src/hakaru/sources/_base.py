@@ -117,20 +117,22 @@ def _ends(path: Path, source: Source) -> bool:
 def _next_step(path: Path, start: str) -> str:
     """What leads on from a file that no source recognises."""
     if "\0" in start:
-        return f"It is no text. Export the jobs as CSV with a header line; known: {_known()}"
+        return (
+            f"This is not a text file. Export the jobs as CSV with a header line; known: {_known()}"
+        )
     return f"If it is one of these, name it with --format: {_known()}.\n{table_advice(path)}"
 
 
 def table_advice(path: Path) -> str:
-    """How to have a mapping proposed; for what is no table, how to make one of it first."""
+    """How to have a mapping proposed; for a file that is not a table, how to make one first."""
     if advice := utf8_advice(path) or _too_wide(path):
         return advice
     name = shlex.quote(str(path))
     if _is_table(path):
         return f"For any other table, begin with:\n  hakaru ingest {name} --format table --guess"
     return (
-        "It is no table with commas, semicolons, tabs or bars between its columns. Words between blanks "
-        "become one with (add a line of names at the top, if it has none):\n"
+        "This is not a table with commas, semicolons, tabs or bars between its columns. To make one of "
+        "words between blanks (if it has no line of names at the top, add one first):\n"
         f"  awk -v OFS=, '!/^;/ {{$1 = $1; print}}' {name} > jobs.csv\n"
         "  hakaru ingest jobs.csv --format table --guess"
     )
