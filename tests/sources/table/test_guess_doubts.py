@@ -128,6 +128,47 @@ def test_a_number_of_nodes_is_whole_and_believable(
     assert (line_of(text, "num_nodes"), unsure(text, "num_nodes")) == (written, why)
 
 
+@pytest.mark.parametrize(
+    ("canonical", "name", "values", "written", "why"),
+    [
+        ("num_nodes", "node", [0, 6], None, "of nodes: some are 0, so it may say which one"),
+        ("num_nodes", "Host", [1, 6], '"Host"', '"Host" may say which one, not how many'),
+        ("num_nodes", "node", ["n1", "n2"], None, None),
+        ("num_nodes", "nodes", [1, 6], '"nodes"', None),
+        ("num_cpus", "cpu", [0, 6], None, "of CPUs: some are 0, so it may say which one"),
+        ("num_cpus", "core", [1, 6], '"core"', '"core" may say which one, not how many'),
+        ("num_gpus", "gpu", [0, 6], '"gpu"', '"gpu" may say which one, not how many'),
+        ("num_gpus", "gpus", [0, 6], '"gpus"', None),
+        ("num_gpus", "gpus", [1, -2], None, "of GPUs: some are negative"),
+    ],
+)
+def test_which_node_or_device_is_not_how_many(
+    tmp_path: Path,
+    canonical: str,
+    name: str,
+    values: list[Any],
+    written: str | None,
+    why: str | None,
+) -> None:
+    text = guess(log(tmp_path, (name, values)))
+    told = f'"{name}" does not look like a number {why}' if why and why[:3] == "of " else why
+    assert (line_of(text, canonical), unsure(text, canonical)) == (written, told)
+
+
+def test_a_job_on_no_node_is_unknown_and_an_index_leaves_the_count_to_others(
+    tmp_path: Path,
+) -> None:
+    text = guess(log(tmp_path, ("node", [1, 2]), ("node_count", [0, 4]), ("cpu", [1, 2])))
+    assert line_of(text, "num_nodes") == '{ column = "node_count", missing = ["0"] }'
+    assert unsure(text, "num_nodes") == '"node_count" is 0 in some rows, read as unknown'
+    requested = guess(log(tmp_path, ("cpu", [1, 2]), ("req_cpus", [8, 8])))
+    assert line_of(requested, "num_cpus") == '"req_cpus"'
+
+
+def test_node_names_are_a_list_of_nodes(tmp_path: Path) -> None:
+    assert line_of(guess(log(tmp_path, ("node", ["n1", "n2"]))), "nodes") == '"node"'
+
+
 def test_a_few_bad_cells_do_not_hide_what_a_column_is(tmp_path: Path) -> None:
     text = guess(log(tmp_path, ("gpus", [*([2] * 39), "two"])))
     assert line_of(text, "num_gpus") == '"gpus"'
@@ -161,6 +202,8 @@ def test_gpus_are_per_node_where_more_than_a_tenth_is_no_multiple(
     gpus = [3] * num_odd + [4] * (10 - num_odd)
     path = log(tmp_path, ("nodes", [2] * 10 + [1] * 10), ("gpus", gpus + [1] * 10))
     assert line_of(guess(path), "num_gpus") == entry
+    total = log(tmp_path, ("nodes", [2] * 10 + [1] * 10), ("total_gpus", gpus + [1] * 10))
+    assert line_of(guess(total), "num_gpus") == '"total_gpus"'
 
 
 def test_rows_that_would_be_rejected_are_counted_and_the_first_is_named(tmp_path: Path) -> None:

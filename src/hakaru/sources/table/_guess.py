@@ -270,11 +270,19 @@ def _note_misfits(proposal: Proposal, looks: Sequence[Look]) -> None:
             look for look in proposal.free(looks) if look.number and _is_called(look, canonical)
         ]
         if named and canonical not in proposal.entries:
-            why = "some are too large" if named[0].whole else "some are not whole"
+            why = _misfit(named[0], canonical)
             things = {"num_nodes": "nodes", "num_gpus": "GPUs", "num_cpus": "CPUs"}[canonical]
             proposal.doubt(
                 canonical, f"{quoted(named[0].name)} does not look like a number of {things}: {why}"
             )
+
+
+def _misfit(look: Look, canonical: str) -> str:
+    if not look.whole:
+        return "some are not whole"
+    if look.is_index(canonical):
+        return "some are 0, so it may say which one"
+    return "some are negative" if look.lowest < -1 else "some are too large"
 
 
 def _is_called(look: Look, canonical: str) -> bool:

@@ -12,13 +12,14 @@ from hakaru.engine.duckdb import one_row
 from hakaru.sources._base import FIRST_DATE_S
 from hakaru.sources.table._cells import MISSING, SIZE, UNLIMITED, Raw, duration_s, iso_time
 from hakaru.sources.table._mapping import DURATION_UNITS, kind_of
-from hakaru.sources.table._synonyms import UNITS
+from hakaru.sources.table._synonyms import SINGULAR, UNITS
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MOST = 0.95  # a few bad rows do not hide what a column is
 NUM_TRIED = 300
+AT_LEAST_ONE = ("num_nodes", "num_cpus")
 FORMATS = (
     *(
         f"{day}{clock}"
@@ -74,11 +75,22 @@ class Look:
             keys.append(("".join(words[:-1]), UNITS[words[-1]]))
         return keys
 
+    @property
+    def is_singular(self) -> bool:
+        """Whether it is called `node` or the like: how many, or which one?"""
+        return "".join(self.words) in SINGULAR
+
+    def is_index(self, canonical: str) -> bool:
+        """Whether it numbers nodes or CPUs from 0; a job may have no GPUs, but has a node."""
+        return self.is_singular and "0" in self.unset and canonical in AT_LEAST_ONE
+
     def fits(self, canonical: str) -> bool:
         kind = kind_of(canonical)
         return self.num_known > 0 and {
             "time": self.time is not None,
-            "count": self.whole and (self.lowest >= -1 or canonical == "exit_code"),
+            "count": self.whole
+            and (self.lowest >= -1 or canonical == "exit_code")
+            and not self.is_index(canonical),
             "duration": self.number or self.duration,
             "memory": self.number or self.size,
             "list": not self.number,

@@ -5,17 +5,22 @@ Names are compared in lower case without spaces, signs and underscores; earlier 
 
 from __future__ import annotations
 
+# Alone they may number a node or a device rather than count them.
+SINGULAR = ("node", "host", "cpu", "core", "gpu")
+
 
 def _counts(*nouns: str) -> tuple[str, ...]:
-    """`gpus`, `num_gpus`, `gpu_count`, … of each noun; what was requested comes last."""
+    """`gpus`, `num_gpus`, `gpu_count`, … of each noun; what was requested and `gpu` alone come last."""
     before = ("num", "n", "total", "numberof", "number", "alloc", "allocated", "used")
     after = ("num", "count", "number", "total", "alloc", "数")
     given = [
         name
         for noun in nouns
         for name in (noun, *(b + noun for b in before), *(noun + a for a in after))
+        if name not in SINGULAR
     ]
-    return (*given, *(name for noun in nouns for name in _asked(noun)))
+    asked = (name for noun in nouns for name in _asked(noun))
+    return (*given, *asked, *(noun for noun in nouns if noun in SINGULAR))
 
 
 def _asked(noun: str) -> tuple[str, ...]:

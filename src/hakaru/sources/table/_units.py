@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.engine.duckdb import one_row
 from hakaru.sources.table._cells import number, value
-from hakaru.sources.table._looks import Look
+from hakaru.sources.table._looks import AT_LEAST_ONE, Look
 from hakaru.sources.table._mapping import DURATION_UNITS, MEMORY_UNITS, Cell
 from hakaru.sources.table._proposal import Proposal, quoted
 from hakaru.sources.table._synonyms import NAMED_UNITS
@@ -139,10 +139,15 @@ def share(con: DuckDBPyConnection, condition: str, among: str) -> float:
 def count(con: DuckDBPyConnection, proposal: Proposal, canonical: str, look: Look) -> Found:
     """Whole pieces, or per cent of them (100 is one GPU, as in Alibaba's PAI)."""
     unset, n = missing(look, "-1"), number(look.raw)
+    if look.is_singular:
+        proposal.doubt(canonical, f"{quoted(look.name)} may say which one, not how many")
+    if canonical in AT_LEAST_ONE and "0" in look.unset:
+        unset = missing(look, "0", "-1")
+        proposal.doubt(canonical, f"{quoted(look.name)} is 0 in some rows, read as unknown")
     if look.middle >= 100 and share(con, f"{n} % 100 <> 0", f"{n} > 0") == 0:
         proposal.doubt(canonical, f"all of {quoted(look.name)} are hundreds: read as per cent")
         return {"times": 0.01} | unset, "per cent: 100 is one"
-    if canonical == "num_gpus" and "num_nodes" in proposal.looks:
+    if canonical == "num_gpus" and "num_nodes" in proposal.looks and "total" not in look.words:
         found, remark = gpus(con, proposal, proposal.looks["num_nodes"], look)
         return found | unset, remark
     return unset, ""
