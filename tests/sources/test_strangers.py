@@ -195,10 +195,16 @@ WAITS = "job_id,user,queue,wait_s,run_s"
     [
         (
             "pbs.txt",
-            "job_id,user,queue,num_nodes,num_cpus,num_gpus,wait_s,run_s,requested_s",
+            WAITS + ",requested_s,num_nodes,num_cpus,num_gpus,exit_code,state",
             [
-                "11.head ann batch 1 8 1 10.0 3600.0 7200.0",
-                "12.head bob long 2 16 4 10.0 7200.0 14400.0",
+                "11.head ann batch 10.0 3600.0 7200.0 1 8 1 0 completed",
+                "12.head bob long 10.0 7200.0 14400.0 2 16 4 1 failed",
+                "13.head bob long 10.0 3600.0 14400.0 2 16 8 271 killed",
+                "14.head cat long 10.0 3600.0 14400.0 3 13 2 -3 failed",
+                "15.head cat long 10.0 3600.0 14400.0 3 20 8 0 completed",
+                "16.head cat long 10.0 3600.0 14400.0 1 8 2 127 failed",
+                "17.head dan long 10.0 90.0 14400.0 1 4 0 -11 preempted",
+                "17.head dan long 100.0 3600.0 14400.0 1 4 0 0 completed",
             ],
         ),
         (
@@ -271,7 +277,9 @@ def test_a_mapping_is_offered_only_for_what_is_a_table(lake: Lake, tmp_path: Pat
     assert guess_mapping(table)
     assert f"ingest {words} --format table" not in refused(lake, words)
     assert "awk -v OFS=," in refused(lake, words)
-    assert "--guess" not in refused(lake, noise) and "This is not a text file." in refused(lake, noise)
+    assert "--guess" not in refused(lake, noise) and "This is not a text file." in refused(
+        lake, noise
+    )
 
 
 @pytest.mark.parametrize("packing", ["", ".bz2"])

@@ -31,13 +31,33 @@ TELEMETRY = (
     + SACCT.split("\n", 1)[1]
 )
 TO_CSV = "Write the ended jobs as CSV and have a mapping proposed:\n"
-PBS = r"""  awk -F';' 'BEGIN {
-      print "job_id,user,queue,submit_time,start_time,end_time,walltime_req,nodes,cpus,gpus,exit_code"}
-    $2 == "E" {split("", v); n = split($4, a, " ")
+# Sizes are totals, or chunks such as 2:ppn=8:gpus=4+1:ppn=4 (Torque) and 2:ncpus=8:ngpus=4 (PBS). An exit
+# status from 256 on is a signal. R ends an attempt, and the next one waits from then on; in Torque it has no
+# times.
+PBS = r"""  awk -F';' '
+    function either(a, b, c) {return a != "" ? a : b != "" ? b : c}
+    function total(spec, key, least, i, j, m, k, chunk, part, each, sum) {
+      gsub(/[()]/, "", spec); m = split(spec, chunk, "+"); sum = ""
+      for (i = 1; i <= m; i++) {k = split(chunk[i], part, ":"); each = least
+        for (j = 1; j <= k; j++)
+          if (part[j] ~ ("^(" key ")=")) each = substr(part[j], index(part[j], "=") + 1)
+        sum += (part[1] ~ /^[0-9]+$/ ? part[1] : 1) * each}
+      return sum}
+    BEGIN {L = "Resource_List."; U = "resources_used."
+      print "job_id,user,queue,submit_time,start_time,end_time,walltime_req,nodes,cpus,total_gpus," \
+        "exit_code,state"}
+    $2 == "E" || $2 == "R" {
+      rest = $0; sub(/^[^;]*;[^;]*;[^;]*;/, "", rest); split("", v); n = split(rest, a, " ")
       for (i = 1; i <= n; i++) {p = index(a[i], "="); v[substr(a[i], 1, p - 1)] = substr(a[i], p + 1)}
-      print $3 "," v["user"] "," v["queue"] "," v["qtime"] "," v["start"] "," v["end"] "," \
-        v["Resource_List.walltime"] "," v["Resource_List.nodect"] "," v["Resource_List.ncpus"] "," \
-        v["Resource_List.ngpus"] "," v["Exit_status"]}' FILE > jobs.csv
+      if ($2 == "R" && v["end"] == "") next
+      spec = either(v[L "select"], v[L "nodes"]); x = v["Exit_status"]
+      state = x == "" ? "" : x + 0 >= 256 ? "killed" : x + 0 ? "failed" : "completed"
+      if ($2 == "R") state = "preempted"
+      print $3 "," v["user"] "," v["queue"] "," ($3 in again ? again[$3] : v["qtime"]) "," v["start"] "," \
+        v["end"] "," v[L "walltime"] "," either(v[L "nodect"], total(spec, "-", 1)) "," \
+        either(v[U "ncpus"], v[L "ncpus"], total(spec, "ppn|ncpus", 1)) "," \
+        either(v[U "ngpus"], v[L "ngpus"], total(either(v["exec_vnode"], spec), "n?gpus", 0)) "," x "," state
+      if ($2 == "R") again[$3] = v["end"]}' FILE > jobs.csv
 """
 SGE = r"""  awk -F: 'BEGIN {print "job_id,user,queue,submit_time,start_time,end_time,slots,exit_code"}
     !/^#/ && $9 > 0 && $10 > 0 {id = $36 > 0 ? $6 "." $36 : $6
