@@ -94,7 +94,7 @@ def test_an_unknown_cluster_is_named_with_those_known(space: Path) -> None:
 def test_a_wrong_zone_is_refused_and_mended_by_the_command(space: Path, tmp_path: Path) -> None:
     log = write(tmp_path / "log.csv", shift_s=3600)
     again = hakaru("ingest", log, "-w", space, "--cluster", "one")
-    assert again.exit_code == 1 and "one has the jobs of this log already" in again.output
+    assert again.exit_code == 1 and "one has 3 of the jobs in this log already" in again.output
     command = again.output.splitlines()[-1]
     assert command == f"  hakaru lake forget --cluster one --workspace {space}"
     assert hakaru(*command.split()[1:], "--yes").exit_code == 0

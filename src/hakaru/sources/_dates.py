@@ -23,11 +23,6 @@ from hakaru.sources._stage import Batch
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-NUM_LOOKED_AT = 1000
-FEWEST_SHIFTED = 3  # fewer may be requeued
-# between the offsets of two zones, from -12 to +14 hours in quarters
-MOST_OFFSET_S, OFFSET_STEP_S = 26 * 3600, 900
-
 
 def num_dated_anew(lake: Lake, batch: Batch) -> int:
     """How many stored jobs are to be replaced by the staged ones, which are the same with real dates."""
@@ -55,33 +50,6 @@ def num_dated_anew(lake: Lake, batch: Batch) -> int:
             f"its jobs first:\n  {lake.forget_command(batch.cluster)}"
         )
     return int(num_stored)
-
-
-def refuse_shifted(lake: Lake, batch: Batch) -> None:
-    """A log read again in another zone, or from another first day, would put its jobs there twice."""
-    num, num_same, num_shifted = one_row(
-        batch.con,
-        f"""
-        WITH new AS (
-            SELECT job_id, epoch(submitted_at) AS time_s FROM staged
-            ORDER BY hash(job_id) LIMIT {NUM_LOOKED_AT}),
-        apart AS (
-            SELECT n.job_id, time_s, epoch(o.submitted_at) - time_s AS by_s
-            FROM new AS n JOIN {_stored(lake, batch.cluster)} AS o USING (job_id)),
-        shift AS (SELECT mode(by_s) AS usual_s FROM apart)
-        SELECT (SELECT count(DISTINCT (job_id, time_s)) FROM new), count_if(by_s = 0),
-               count(DISTINCT (job_id, time_s)) FILTER (by_s = usual_s
-                   OR abs(by_s) <= {MOST_OFFSET_S} AND by_s % {OFFSET_STEP_S} = 0)
-        FROM apart, shift
-        """,
-    )
-    if num_same or num_shifted < FEWEST_SHIFTED or num_shifted <= num / 2:
-        return
-    raise SourceError(
-        f"{batch.cluster} has the jobs of this log already, at other times: it was read with another --zone "
-        "or --start. Nothing was stored, or every job would be there twice. To read it anew, remove the "
-        f"cluster's jobs and run this again:\n  {lake.forget_command(batch.cluster)}"
-    )
 
 
 def without_relative(lake: Lake, cluster: str) -> dict[tuple[str, str], dict[str, Any]]:

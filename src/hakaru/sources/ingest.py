@@ -26,10 +26,11 @@ from hakaru.schema import CLUSTERS, INGESTS, JOBS, REJECTS
 from hakaru.settings import Engine as EngineSettings
 from hakaru.settings import Ingest, check_cluster_name, load
 from hakaru.sources._base import Source, detect, load_all
-from hakaru.sources._dates import num_dated_anew, refuse_shifted, without_relative
+from hakaru.sources._dates import num_dated_anew, without_relative
 from hakaru.sources._inputs import named, receive
 from hakaru.sources._options import check_facts, checked, refuse_unused, said_by, warnings_on_zone
 from hakaru.sources._overwritten import tell_apart
+from hakaru.sources._shifted import refuse_shifted
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
 from hakaru.sources._strangers import refuse_stranger
 
