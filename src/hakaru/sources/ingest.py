@@ -28,7 +28,14 @@ from hakaru.settings import Ingest, check_cluster_name, load
 from hakaru.sources._base import Source, detect, load_all
 from hakaru.sources._dates import num_dated_anew, without_relative
 from hakaru.sources._inputs import named, receive
-from hakaru.sources._options import check_facts, checked, refuse_unused, said_by, warnings_on_zone
+from hakaru.sources._options import (
+    check_facts,
+    checked,
+    refuse_other_zone,
+    refuse_unused,
+    said_by,
+    warnings_on_zone,
+)
 from hakaru.sources._overwritten import tell_apart
 from hakaru.sources._shifted import refuse_shifted
 from hakaru.sources._stage import CHECKS, Batch, Progress, read_all
@@ -117,6 +124,7 @@ def ingest(
             for source in {source.id: source for _, source in chosen}.values():
                 source.check([path for path, s in chosen if s is source])
             refuse_unused(options, [source for _, source in chosen])
+            refuse_other_zone(lake, cluster, options)
             site = settings.cluster(cluster)
             options["site_zone"] = site.zone if site.has_zone else None
             with closing(connect(engine or EngineSettings(), spill_to=str(folder))) as con:
@@ -179,8 +187,9 @@ def _store(
         batch.facts = without_relative(lake, batch.cluster) | batch.facts
     # Facts and rejects first: a kill in between must not leave jobs whose faults nobody was told of.
     # The ingest log comes last, when there is an end to tell of.
+    zone_before = lake.facts().get(batch.cluster, {}).get("zone")
     put_facts(lake, con, batch.cluster, batch.facts, started_at)
-    batch.warnings += warnings_on_zone(lake, batch.cluster, batch.facts)
+    batch.warnings += warnings_on_zone(lake, batch.cluster, batch.facts, zone_before)
     lake.replace(con, REJECTS, "staged_rejects", _files_of(batch, chosen), ("cluster", "file"))
     upsert = lake.upsert(con, JOBS, "staged", id_column="job_id")
     if num_dated:
