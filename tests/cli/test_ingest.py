@@ -119,16 +119,20 @@ def test_a_mapping_makes_a_table_without_format(tmp_path: Path) -> None:
     assert told.exit_code == 0 and "read 1 from 1 file (table)" in told.output
 
 
-def test_commands_in_a_refusal_keep_the_cluster_and_the_workspace(tmp_path: Path) -> None:
+def test_commands_in_a_refusal_keep_the_cluster_the_zone_and_the_workspace(tmp_path: Path) -> None:
     log, workspace = tmp_path / "jobs.txt", tmp_path / "my work"
-    log.write_text("7|ann|gpu|COMPLETED|1514764800|1514764801|1514764802\n")
-    told = hakaru("ingest", log, "--cluster", "mine", "-w", workspace)
+    log.write_text(
+        "7|ann|gpu|COMPLETED|2018-01-01T00:00:00|2018-01-01T00:00:01|2018-01-01T00:00:02\n"
+    )
+    told = hakaru("ingest", log, "--cluster", "mine", "-w", workspace, "--zone", "Asia/Tokyo")
     assert told.exit_code == 1
     (command,) = (row for row in told.stderr.splitlines() if row.startswith("  hakaru ingest"))
     assert command.startswith(f"  hakaru ingest {log} --cluster mine -w '{workspace}' --fields ")
+    assert command.endswith(" --zone Asia/Tokyo") and "ZONE" not in told.stderr
     assert hakaru(*shlex.split(command)[1:]).exit_code == 0
     told = hakaru("ingest", log, "-w", workspace)
     assert f"  hakaru ingest {log} --cluster NAME -w '{workspace}' --fields " in told.stderr
+    assert " --zone ZONE\nZONE is the site's time zone, e.g. Asia/Tokyo." in told.stderr
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def command(
     from hakaru.cli._progress import ingest_with_progress
 
     if guess:
-        _print_guess(paths, cluster, workspace)
+        _print_guess(paths, cluster, workspace, zone)
         return
     if cluster is None and any(is_nameless(path) for path in paths):
         raise HakaruError("a pipe has no name that could be the cluster's: add --cluster NAME")
@@ -117,14 +117,18 @@ def command(
             max_missing=max_missing,
         )
     except SourceError as error:
-        raise SourceError(_with_given(str(error), cluster, workspace)) from None
+        raise SourceError(_with_given(str(error), cluster, workspace, zone)) from None
     print_summary(summary, workspace)
     if summary.missing is not None:
         click.get_current_context().exit(TOO_MANY_MISSING)
 
 
-def _with_given(text: str, cluster: str | None, workspace: Path) -> str:
-    """A message whose commands have the --cluster and the workspace that this one was given."""
+def _with_given(text: str, cluster: str | None, workspace: Path, zone: str | None) -> str:
+    """A message whose commands have the --cluster, --zone and workspace that this one was given."""
+    from hakaru.sources import IN_ZONE
+
+    if zone:
+        text = text.replace(IN_ZONE, f" --zone {shlex.quote(zone)}")
     given = f"--cluster {cluster or 'NAME'}"
     if workspace != Path(DEFAULT_WORKSPACE):
         given += f" -w {shlex.quote(str(workspace))}"
@@ -210,7 +214,9 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-def _print_guess(paths: tuple[Path, ...], cluster: str | None, workspace: Path) -> None:
+def _print_guess(
+    paths: tuple[Path, ...], cluster: str | None, workspace: Path, zone: str | None
+) -> None:
     from hakaru.sources.ingest import guess_mapping
 
-    click.echo(_with_given(guess_mapping(paths[0]), cluster, workspace))
+    click.echo(_with_given(guess_mapping(paths[0]), cluster, workspace, zone))

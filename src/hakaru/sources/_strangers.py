@@ -27,7 +27,7 @@ SACCT = (
     f"  {COMMAND} > jobs.txt\n  hakaru ingest jobs.txt --cluster NAME{IN_ZONE}"
 )
 TELEMETRY = (
-    "It holds measurements of GPUs and no jobs; read the scheduler's log instead. For Slurm:\n"
+    "It holds measurements and no jobs; read the scheduler's log instead. For Slurm:\n"
     + SACCT.split("\n", 1)[1]
 )
 TO_CSV = "Write the ended jobs as CSV and have a mapping proposed:\n"
@@ -287,7 +287,8 @@ STRANGERS: tuple[Stranger, ...] = (
         "sacct output without its header line",
         _is_headless_sacct,
         "With the names of its fields it can: give them in their order, as to sacct -o, for example:\n"
-        "  hakaru ingest FILE --cluster NAME --fields JobID,User,Partition,State,Submit,Start,End\n"
+        "  hakaru ingest FILE --cluster NAME --fields JobID,User,Partition,State,Submit,Start,End"
+        f"{IN_ZONE}\n"
         "Or write it again without -n (--noheader).",
         readable_as=("sacct", "table"),
     ),

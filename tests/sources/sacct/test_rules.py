@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hakaru.errors import SourceError
 from hakaru.lake import Lake
 from hakaru.sources.ingest import ingest
 from tests.conftest import utc
@@ -117,3 +119,15 @@ def test_a_pending_job_has_no_start_though_one_is_planned(tmp_path: Path) -> Non
 def test_a_running_job_has_started_whatever_its_nodes(tmp_path: Path) -> None:
     row = one(tmp_path, State="RUNNING", End="Unknown", NodeList="None assigned")
     assert (row["started_at"], row["wait_s"]) == (utc("2018-01-01T00:00:10"), 10.0)
+
+
+def test_commas_of_tres_in_an_export_with_commas_are_named(lake: Lake, tmp_path: Path) -> None:
+    """sacct quotes nothing: `cpu=4,mem=8G` is two cells, and Submit is read from another one."""
+    path = tmp_path / "jobs.csv"
+    path.write_text(f"{','.join(FIELDS)}\n{','.join(DONE.values())}\n")
+    reason = "commas inside AllocTRES or ReqTRES split the row; write it again with --delimiter='|'"
+    with pytest.raises(SourceError, match=re.escape(f"line 2: {reason}")):
+        ingest(lake, [path], "c")
+    plain = DONE | {"AllocTRES": "gres/gpu=2", "ReqTRES": "", "JobName": "a,b"}
+    path.write_text(f"{','.join(FIELDS)}\n{','.join(plain.values())}\n")
+    assert ingest(lake, [path], "c").upsert.num_new == 1

@@ -283,6 +283,15 @@ def _run(layout: Layout) -> str:
     """
 
 
+def _split_by_commas(layout: Layout) -> list[tuple[str, str]]:
+    """Values of TRES hold commas, which sacct does not quote, so fields behind them are misplaced."""
+    if layout.delimiter != "," or not any("tres" in name.lower() for name in layout.names):
+        return []
+    reason = "commas inside AllocTRES or ReqTRES split the row; write it again with --delimiter='|'"
+    is_split = f"num_cells > {layout.width} AND submit_text IS NOT NULL AND p.submit IS NULL"
+    return [(is_split, quote(reason))]
+
+
 def _reason(layout: Layout, zone: str | None) -> str:
     width = len(layout.names)
     found = f"num_cells - {int(layout.trailing)}"
@@ -330,6 +339,7 @@ def _reason(layout: Layout, zone: str | None) -> str:
             ("state_text IS NULL", "'State is missing'"),
             ("state IS NULL", f"'State is not one of Slurm''s: ' || {shown.format('state_text')}"),
             ("submit_text IS NULL", "'Submit is missing'"),
+            *_split_by_commas(layout),
             *([] if zone else reasons_without_zone()),
             *values,
             *reasons_backwards(zone),
