@@ -32,7 +32,7 @@ from hakaru.lake._conflicts import Conflicts
 from hakaru.lake._log import File, Log, stamp
 from hakaru.lake._merge import Upsert, compact, conflicts, merge
 from hakaru.lake._missing import missing_shares, num_dropped
-from hakaru.safety.files import Readers, make_folder, masked, own_folder
+from hakaru.safety.files import Readers, make_folder, masked, open_lock, own_folder, refuse_link
 from hakaru.schema import (
     CLUSTERS,
     INGESTS,
@@ -195,7 +195,7 @@ class Lake:
             with _clear_errors(self.root), self._locked("_staging.lock"):
                 self._remove_dead_staging()
                 folder.mkdir(parents=True)
-                lock = in_use.enter_context(open(folder / "lock", "w"))
+                lock = in_use.enter_context(open_lock(folder / "lock"))
                 fcntl.flock(lock, fcntl.LOCK_EX)
             try:
                 yield folder
@@ -370,14 +370,16 @@ class Lake:
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
         self._make_folder()
-        with open(self.root / name, "w") as lock:
+        with open_lock(self.root / name) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _remove_dead_staging(self) -> None:
         """Called under the staging lock, so that every folder in use has its own lock already."""
+        refuse_link(self.root / STAGING)
         for folder in (self.root / STAGING).glob("*"):
-            with open(folder / "lock", "a") as lock:
+            refuse_link(folder)
+            with open_lock(folder / "lock") as lock:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:

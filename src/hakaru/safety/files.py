@@ -7,8 +7,10 @@ workspace's own folders have their mode set besides, so that a program that uses
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -16,8 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from hakaru.errors import SettingsError
+from hakaru.errors import HakaruError, SettingsError
 
 NOBODY_ELSE, GROUP_TOO = 0o077, 0o007
 SHARED_FOLDER, SHARED_FILE = 0o2770, 0o660  # 2: what is written inside has the group too
@@ -99,6 +102,26 @@ def _share(path: Path, readers: Readers) -> None:
             f"{path} cannot be given to the group {readers.group!r}: its owner, as a member of the "
             "group, has to run a command that writes, e.g. hakaru lake compact"
         ) from None
+
+
+def open_lock(path: Path) -> IO[bytes]:
+    """A lock file, made if it is not there. It is never emptied: whatever it turns out to be stays whole."""
+    try:
+        flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.fdopen(os.open(path, flags, 0o666), "r+b", buffering=0)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            refuse_link(path)
+        raise
+
+
+def refuse_link(path: Path) -> None:
+    """For a place of our own, where a link would lead what we write or remove to other people's files."""
+    if path.is_symlink():
+        raise HakaruError(
+            f"{path} is a link to {path.readlink()}, and nothing is written through it. If nobody "
+            f"needs it, remove it with: rm {shlex.quote(str(path))}"
+        )
 
 
 def spill_folder() -> Path:

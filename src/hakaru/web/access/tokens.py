@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hakaru.errors import HakaruError
+from hakaru.safety.files import open_lock
 from hakaru.web.access.viewer import OPERATOR, USER, Role, Viewer
 
 FILE_NAME = "tokens.json"
@@ -114,7 +115,7 @@ class Tokens:
     def _writing(self) -> Iterator[tuple[Token, ...]]:
         """One writer at a time, who sees what the last one wrote."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open(self.path.with_suffix(".lock"), "w") as lock:
+        with open_lock(self.path.with_suffix(".lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield self.all()
 
