@@ -91,6 +91,26 @@ def test_a_short_log_may_pack_as_well_as_it_likes(
         fair.add(b"x")
 
 
+@pytest.mark.parametrize("num_layers", [1, 2, 3])
+def test_packings_inside_one_another_count_together(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_layers: int
+) -> None:
+    """Each layer by itself unpacks to fewer than 400 times its size."""
+    monkeypatch.setattr(_packing, "RATIO_FROM_BYTES", 1000)
+    (lake.workspace / "hakaru.toml").write_text("[ingest]\nmax_ratio = 400\n")
+    content = write(tmp_path / "a.csv", *[line(1)] * 20_000).read_bytes()
+    for _ in range(num_layers):
+        whole, content = len(content), gzip.compress(content)
+        assert whole < 400 * len(content)
+    path = tmp_path / "log.gz"
+    path.write_bytes(content)
+    if num_layers == 1:
+        assert ingest(lake, [path], "c").num_read == 20_000
+        return
+    with pytest.raises(SourceError, match=r"log\.gz: unpacks to .* more than 400 times its size"):
+        ingest(lake, [path], "c")
+
+
 def test_a_log_that_ends_within_its_packing_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"line\n" * 100)[:-4])  # without its length

@@ -47,12 +47,14 @@ class Input:
 
     Every pipe comes from `-` or `/dev/fd/63`, and a file may be overwritten: a mark of the contents tells one
     day's export from the next.
+    `packed_bytes` is the size that it came with, before the first packing was undone.
     """
 
     path: Path
     place: str
     shown: str
     mark: str = ""
+    packed_bytes: int | None = None
 
     @property
     def name(self) -> str:
@@ -81,12 +83,13 @@ def _receive(path: Path, folder: Path, limits: Ingest, name: str | None) -> Inpu
             copy = copy_pipe(path, folder, limits)
             steps.append(Input(copy, shown, shown, "" if name else mark_of(copy)))
         _check_regular(steps[-1].path)
+        steps[-1] = replace(steps[-1], packed_bytes=steps[-1].path.stat().st_size)
         while needs_copy(steps[-1].path):
             if len(steps) > MAX_LAYERS:
                 raise SourceError(
                     f"{shown}: is packed more than {MAX_LAYERS} times; unpack it first"
                 )
-            steps.append(replace(steps[-1], path=_copy(steps[-1].path, folder, limits)))
+            steps.append(replace(steps[-1], path=_copy(steps[-1], folder, limits)))
     return steps[-1]
 
 
@@ -96,11 +99,11 @@ def mark_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
 
 
-def _copy(path: Path, folder: Path, limits: Ingest) -> Path:
+def _copy(log: Input, folder: Path, limits: Ingest) -> Path:
     """One layer less: unpacked, or as UTF-8. A copy that was made before is removed."""
-    made = _new_folder(folder)
+    made, path = _new_folder(folder), log.path
     if packing_of(path):
-        copy = unpack(path, made, limits)
+        copy = unpack(path, made, limits, log.packed_bytes)
     else:
         with open_bytes(path) as file:
             encoding = encoding_of(file.read(HEAD_BYTES))

@@ -225,10 +225,13 @@ def _size(num_bytes: float) -> str:
     return decimal(int(num_bytes))
 
 
-def unpack(path: Path, folder: Path, limits: Ingest) -> Path:
-    """A copy in `folder` without the outer packing, under the file's name without that ending."""
+def unpack(path: Path, folder: Path, limits: Ingest, packed_bytes: int | None) -> Path:
+    """A copy in `folder` without the outer packing, under the file's name without that ending.
+
+    `packed_bytes` is the size of the file that was given: packings inside one another count together.
+    """
     copy = folder / _without_ending(path.name)
-    meter = Meter(path, folder, limits, packed_bytes=path.stat().st_size)
+    meter = Meter(path, folder, limits, packed_bytes)
     with open(copy, "wb") as out, open_bytes(path) as file:
         while block := file.read(BLOCK_BYTES):
             out.write(meter.add(block))

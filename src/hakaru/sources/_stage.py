@@ -297,7 +297,7 @@ def _read(
 
 
 def _meter(batch: Batch, path: Path) -> Meter:
-    size = path.stat().st_size
+    size = batch.inputs[path].packed_bytes
     return Meter(path, batch.folder, batch.limits, packed_bytes=size, is_written=False)
 
 
