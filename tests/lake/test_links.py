@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hakaru.errors import HakaruError
+from hakaru.errors import HakaruError, LakeError
 from hakaru.lake import Lake
 from hakaru.schema import JOBS
 from hakaru.web.access.tokens import Tokens
 from tests.conftest import job
+from tests.lake._rows import rows
 
 
 @pytest.fixture
@@ -77,3 +80,58 @@ def test_a_lock_that_is_another_file_by_a_second_name_is_not_emptied(
     (tmp_path / "tokens.lock").hardlink_to(victim)
     Tokens(tmp_path).create("a", "operator", None)
     assert victim.read_text() == "precious"
+
+
+def test_compaction_deletes_nothing_that_a_link_leads_to(
+    lake: Lake, victim: Path, con: Any
+) -> None:
+    lake.put_rows(con, JOBS, [job(1)])
+    link = lake.root / "jobs" / "mine"
+    link.symlink_to(victim.parent)
+    refused(lambda: lake.compact(retain_hours=0), link)
+    assert victim.read_text() == "precious"
+
+
+def test_a_table_whose_folder_is_a_link(lake: Lake, tmp_path: Path, con: Any) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (lake.root / "jobs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LakeError, match="jobs is a link; a table is read and written in"):
+        lake.put_rows(con, JOBS, [job(1)])
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def named_in_log(lake: Lake, name: str) -> None:
+    """Let the log of the jobs name another file."""
+    (entry,) = (lake.root / "jobs" / "_delta_log").glob("*.json")
+    actions = [json.loads(line) for line in entry.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["path"] = name
+    entry.write_text("\n".join(json.dumps(action) for action in actions))
+
+
+@pytest.mark.parametrize("way", ["up", "absolute", "link"])
+def test_a_log_that_names_a_file_outside_of_its_table(
+    lake: Lake, tmp_path: Path, con: Any, way: str
+) -> None:
+    lake.put_rows(con, JOBS, [job(1)])
+    (file,) = lake.files(JOBS)
+    outside = tmp_path / "other.parquet"
+    Path(file).rename(outside)
+    (lake.root / "jobs" / "inside.parquet").symlink_to(outside)
+    name = {"up": "../../../other.parquet", "absolute": str(outside), "link": "inside.parquet"}[way]
+    named_in_log(lake, name)
+    found = re.escape(
+        f"the table 'jobs' in {lake.root / 'jobs' / '_delta_log'} names the file {name!r}"
+    )
+    with pytest.raises(LakeError, match=found):
+        Lake.open(lake.workspace).files(JOBS)
+
+
+def test_a_whole_lake_may_be_a_link(lake: Lake, tmp_path: Path, con: Any) -> None:
+    lake.put_rows(con, JOBS, [job(1)])
+    lake.root.rename(tmp_path / "disk")
+    lake.root.symlink_to(tmp_path / "disk")
+    lake.put_rows(con, JOBS, [job(2)])
+    lake.compact(retain_hours=0)
+    assert set(rows(Lake.open(lake.workspace), con)) == {"1", "2"}

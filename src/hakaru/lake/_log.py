@@ -78,6 +78,11 @@ class Log:
         from deltalake import DeltaTable
 
         root = root.absolute()
+        if root.is_symlink():
+            raise LakeError(
+                f"{root} is a link; a table is read and written in the lake's own folder only. "
+                "Move the folder here, or link the whole lake instead."
+            )
         if UNFIT_PATH.search(str(root)):
             raise LakeError(
                 f"{root} cannot hold a lake: its path has a backslash or reads like an escaped URL "
@@ -102,7 +107,7 @@ class Log:
         rows = pa.table(self.delta.get_add_actions(flatten=True)).to_pylist()
         return [
             File(
-                path=str(self.root / row["path"]),
+                path=self._inside(row["path"]),
                 name=row["path"],
                 num_rows=row.get("num_records") or 0,
                 num_bytes=row["size_bytes"],
@@ -111,6 +116,17 @@ class Log:
             )
             for row in rows
         ]
+
+    def _inside(self, name: str) -> str:
+        """The path of a file that the log names, which may lead nowhere but into the table's folder."""
+        path = self.root / name
+        if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
+            raise LakeError(
+                f"the log of the table {self.table.name!r} in {self.root / '_delta_log'} names the file "
+                f"{name!r}, which is not in the table's folder and is not read.\n"
+                "Restore the folder from a backup, or move it away and ingest the logs again."
+            )
+        return str(path)
 
     def commit(
         self, written: Sequence[Written], removed: Sequence[File], data_change: bool = True

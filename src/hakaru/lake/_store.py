@@ -311,6 +311,8 @@ class Lake:
         """Delete files that no commit has named for `retain_hours`, and shorten the log."""
         delta = self._log(table).delta
         assert delta is not None
+        for path in (self.root / table.name).rglob("*"):
+            refuse_link(path)  # Delta follows links, and would delete all that they lead to
         delta.vacuum(
             retention_hours=retain_hours,
             dry_run=False,
