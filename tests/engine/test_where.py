@@ -128,7 +128,7 @@ def test_large_whole_numbers_are_compared_exactly() -> None:
     largest = 9223372036854775807  # of a bigint
     for text in (f"size = {largest}", f"size = {largest}.0", f"size > -{largest}"):
         assert parse_where(text, "t", COLUMNS).values == (-largest if "-" in text else largest,)
-    with pytest.raises(FilterError, match="the number 9223372036854775808 is too large"):
+    with pytest.raises(FilterError, match="the number 9223372036854775808 is out of range"):
         parse_where("size = 9223372036854775808", "t", COLUMNS)
 
 
@@ -414,3 +414,32 @@ def test_what_is_no_moment(text: str) -> None:
 def test_a_mistake_is_met_with_what_was_meant(text: str, advice: str) -> None:
     with pytest.raises(FilterError, match=re.escape(advice)):
         parse_where(text, "t", COLUMNS)
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "-1e999999999", "1e99999999999999999999999"])
+def test_a_number_with_an_exponent_beyond_all_numbers(number: str) -> None:
+    with pytest.raises(FilterError, match=r"size: the number 1e9+ is out of range"):
+        parse_where(f"size = {number}", "jobs", COLUMNS)
+
+
+def test_a_number_that_is_too_small_to_hold() -> None:
+    with pytest.raises(FilterError, match=r"run_s: the number 1e-9+ is out of range"):
+        parse_where("run_s > 1e-99999999999999999999999", "jobs", COLUMNS)
+    assert parse_where("run_s > 1e-999999999", "jobs", COLUMNS).values == (0.0,)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("size > 1h", "it makes no sense at 'h' (column 9)"),
+        ("size > 1 AND run_s >", "it makes no sense at '>' (column 20)"),
+        ("size > 1 AND\n run_s > 1h", "it makes no sense at 'h' (line 2, column 11)"),
+        ("size = 1 hello", "it makes no sense at 'hello' (column 10)"),
+        ("name = 'a", "a quote, a comment or a number in it is not complete"),
+        ("", "it has no condition"),
+    ],
+)
+def test_a_filter_that_cannot_be_read_says_where(text: str, problem: str) -> None:
+    with pytest.raises(FilterError) as found:
+        parse_where(text, "jobs", COLUMNS)
+    assert str(found.value).startswith(f"cannot read the filter {text!r}: {problem}; e.g. ")

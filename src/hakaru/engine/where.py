@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 EXAMPLE = "e.g. \"num_gpus >= 8 AND queue IN ('normal', 'long') AND run_s > 3600\""
+BEFORE = "SELECT 1 WHERE "  # what is parsed is a whole query
 MAX_LENGTH = 4000
 MAX_NODES = 400
 MAX_WHOLE = 2**63 - 1
@@ -58,10 +59,11 @@ def parse_where(text: str, table: str, columns: Mapping[str, Type], zone: str = 
     if len(text) > MAX_LENGTH:
         raise FilterError(f"the filter has {len(text)} characters; {MAX_LENGTH} are allowed")
     try:
-        statements = sqlglot.parse(f"SELECT 1 WHERE {text}", read="duckdb")
+        statements = sqlglot.parse(BEFORE + text, read="duckdb")
     except SqlglotError as error:
-        problem = str(error).splitlines()[0].replace("\x1b[4m", "").replace("\x1b[0m", "")
-        raise FilterError(f"cannot read the filter {text!r}: {problem}; {EXAMPLE}") from None
+        raise FilterError(
+            f"cannot read the filter {text!r}: {_problem(error)}; {EXAMPLE}"
+        ) from None
     except RecursionError:
         raise FilterError("the filter is nested too deeply") from None
     parts = statements[0].args if len(statements) == 1 and statements[0] else {}
@@ -82,13 +84,26 @@ def compared_texts(text: str) -> list[tuple[str, str]]:
     import sqlglot
     from sqlglot import exp
 
-    tree = sqlglot.parse_one(f"SELECT 1 WHERE {text}", read="duckdb")
+    tree = sqlglot.parse_one(BEFORE + text, read="duckdb")
     found: dict[tuple[str, str], None] = {}
     for node in tree.find_all(exp.EQ, exp.NEQ, exp.In):
         listed = node.expressions if isinstance(node, exp.In) else [node.expression]
         texts = [item.name for item in listed if isinstance(item, exp.Literal) and item.is_string]
         found |= dict.fromkeys((node.this.name, each) for each in texts)
     return list(found)
+
+
+def _problem(error: Exception) -> str:
+    """Where in the filter's own text it goes wrong. The parser counts columns to a word's last letter."""
+    found = (getattr(error, "errors", None) or [{}])[0]
+    word, line, last = (found.get(key) for key in ("highlight", "line", "col"))
+    if not word or not line or last is None:
+        return "a quote, a comment or a number in it is not complete"
+    first = last - len(word) + 1 - (len(BEFORE) if line == 1 else 0)
+    if first < 1:
+        return "it has no condition"
+    place = f"column {first}" if line == 1 else f"line {line}, column {first}"
+    return f"it makes no sense at {word!r} ({place})"
 
 
 def parse_moment(text: str, zone: str) -> datetime:
@@ -273,7 +288,10 @@ def _parts(node: exp.Expr, *names: str) -> list[Any]:
 
 def _number(text: str, column: str) -> float | int:
     """A whole number stays one, however it is written, so that large ones are compared exactly."""
-    number = Decimal(text)
-    if abs(number) > MAX_WHOLE:
-        raise FilterError(f"{column}: the number {text[:40]} is too large")
+    try:
+        number = Decimal(text)
+    except ArithmeticError:  # its exponent alone is beyond all numbers
+        raise FilterError(f"{column}: the number {text[:40]} is out of range") from None
+    if number.copy_abs() > MAX_WHOLE:
+        raise FilterError(f"{column}: the number {text[:40]} is out of range: it is too large")
     return int(number) if number == number.to_integral_value() else float(number)
