@@ -291,3 +291,17 @@ def test_the_traceback_of_an_uncaught_error_is_plain() -> None:
     assert done.returncode == 1
     assert "RuntimeError: job \\u001b]0;evil\\u0007" in done.stderr
     assert "\x1b" not in done.stderr and "\x07" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\u200b", "\u2060", "\ufeff", "\u00ad", "\U000e0000", "\U000e0041", "\U000e007f"]
+)
+def test_what_nobody_sees_is_shown(hidden: str) -> None:
+    text = f"ro{hidden}ot"
+    for shown in (plain(text), one_line(text)):
+        assert shown.isascii() and shown.startswith("ro\\u")
+        assert json.loads(f'"{shown}"') == text
+
+
+def test_marks_that_scripts_need_stay() -> None:
+    assert plain("\u200c\u200d 計る é 👩\u200d🔬") == "\u200c\u200d 計る é 👩\u200d🔬"

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# C0, DEL, C1, marks and overrides of direction, separators of lines, halves of surrogate pairs
+# C0, DEL, C1, marks and overrides of direction, separators of lines, halves of surrogate pairs; and what
+# nobody sees, so that two names that look the same are the same: spaces of no width, soft hyphens, tags
 _CONTROL = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff"
+    r"\u00ad\u200b\u2060\U000e0000-\U000e007f"
 )
 CONTROL = re.compile(f"[{_CONTROL}]")
 LINE_CONTROL = re.compile(f"[\t\n{_CONTROL}]")
@@ -32,7 +34,10 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def plain(text: str) -> str:
-    """Text for a terminal: control characters as `\\u001b`, which JSON and TOML read back; lines stay."""
+    """Text for a terminal: control characters as `\\u001b`, which JSON and TOML read back; lines stay.
+
+    A tag is two of them, as in JSON.
+    """
     return CONTROL.sub(_escaped, text)
 
 
@@ -113,4 +118,5 @@ def bare(stream: TextIO) -> TextIO:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found.group()):04x}"
+    halves = found.group().encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{halves[at : at + 4]}" for at in range(0, len(halves), 4))
