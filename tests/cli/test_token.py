@@ -85,3 +85,15 @@ def test_a_token_needs_a_name_and_a_role(tmp_path: Path) -> None:
     assert hakaru("token", "create", "-w", tmp_path, "--role", "user").exit_code == 2
     nobody = hakaru("token", "create", "-w", tmp_path, "--name", "a", "--role", "user")
     assert nobody.exit_code == 1 and not Tokens(tmp_path).all()
+
+
+@pytest.mark.parametrize("verb", ["create", "revoke"])
+def test_a_folder_that_cannot_be_written(tmp_path: Path, verb: str) -> None:
+    """/proc refuses even root, as a read-only disk does."""
+    words = ("--name", "a", "--role", "operator") if verb == "create" else ("a",)
+    for workspace in (Path("/proc"), tmp_path / "file" / "below"):
+        (tmp_path / "file").touch()
+        done = hakaru("token", verb, "-w", workspace, *words)
+        assert done.exit_code == 1 and done.stdout == ""
+        assert done.stderr.startswith(f"error: {workspace / 'tokens.json'} cannot be written: ")
+        assert "choose another one with --workspace" in done.stderr

@@ -65,6 +65,8 @@ class Tokens:
             found = self.path.stat()
         except FileNotFoundError:
             return ()
+        except OSError as error:
+            raise HakaruError(f"{self.path} cannot be read: {error.strerror}") from None
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
         if self._read is None or self._read[0] != stamp:
             self._read = (stamp, _parse(self.path))
@@ -114,10 +116,16 @@ class Tokens:
     @contextmanager
     def _writing(self) -> Iterator[tuple[Token, ...]]:
         """One writer at a time, who sees what the last one wrote."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with open_lock(self.path.with_suffix(".lock")) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield self.all()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with open_lock(self.path.with_suffix(".lock")) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield self.all()
+        except OSError as error:
+            raise HakaruError(
+                f"{self.path} cannot be written: {error.strerror or error}\nCheck the folder's permissions "
+                "and its disk, or choose another one with --workspace. The tokens are as they were before."
+            ) from None
 
     def _write(self, tokens: list[Token]) -> None:
         """All or nothing, and never readable by others, not even for a moment."""
