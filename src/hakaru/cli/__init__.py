@@ -66,6 +66,22 @@ class Verbs(click.Group):
         except BrokenPipeError:  # the reader, e.g. head, has had enough
             sys.stderr.close()
             ctx.exit(0)
+        except Exception as error:
+            if (told := _of_duckdb(error)) is None:
+                raise
+            click.echo(f"error: {plain(told)}", err=True)
+            ctx.exit(1)
+
+
+def _of_duckdb(error: Exception) -> str | None:
+    """What DuckDB refused where no engine stood between, e.g. a stored file that is damaged inside."""
+    if "duckdb" not in sys.modules:
+        return None
+    import duckdb
+
+    from hakaru.engine.duckdb import explained
+
+    return str(explained(error)) if isinstance(error, duckdb.Error) else None
 
 
 def _explained(error: click.UsageError) -> click.UsageError:

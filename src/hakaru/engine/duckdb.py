@@ -49,6 +49,21 @@ def one_row(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, ...]:
     return tuple(row)
 
 
+def explained(error: duckdb.Error) -> HakaruError:
+    """What DuckDB refuses, as one message."""
+    first = str(error).splitlines()[0]
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return HakaruError(
+            f"the query needs more memory than it may use: {error}\n"
+            "Give it more with engine.memory in hakaru.toml, or narrow it with --since/--until."
+        )
+    if isinstance(error, duckdb.InterruptException):
+        return InterruptedQuery("the query was stopped before it ended")
+    if isinstance(error, duckdb.IOException):
+        return EngineError(f"DuckDB could not read: {first}")
+    return HakaruError(f"DuckDB could not answer: {first}")
+
+
 class DuckDBEngine:
     """A session of the process' DuckDB: views and variables of its own, threads and memory shared."""
 
@@ -89,17 +104,8 @@ class DuckDBEngine:
     def query(self, sql: str) -> pa.Table:
         try:
             return plain(self._con.execute(sql).to_arrow_table())
-        except duckdb.OutOfMemoryException as error:
-            raise HakaruError(
-                f"the query needs more memory than it may use: {error}\n"
-                "Give it more with engine.memory in hakaru.toml, or narrow it with --since/--until."
-            ) from None
-        except duckdb.InterruptException:
-            raise InterruptedQuery("the query was stopped before it ended") from None
-        except duckdb.IOException as error:
-            raise EngineError(f"DuckDB could not read: {str(error).splitlines()[0]}") from error
         except duckdb.Error as error:
-            raise HakaruError(f"DuckDB could not answer: {str(error).splitlines()[0]}") from error
+            raise explained(error) from error
 
     def interrupt(self) -> None:
         """Stop the query that another thread is waiting for; it raises InterruptedQuery."""

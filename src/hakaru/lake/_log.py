@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import time
 import uuid
 from collections.abc import Sequence
@@ -99,6 +100,32 @@ class Log:
             ) from None
 
     def files(self) -> list[File]:
+        """The files that count, each there and as long as the log says."""
+        files = self.named_files()
+        for file in files:
+            self._check(file)
+        return files
+
+    def _check(self, file: File) -> None:
+        try:
+            size = Path(file.path).stat().st_size
+        except FileNotFoundError:
+            problem = "is missing"
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+        else:
+            if size == file.num_bytes:
+                return
+            problem = f"is damaged: it has {size:,} bytes, and {file.num_bytes:,} were written"
+        whose = "NAME" if file.mixed else file.low["cluster"]
+        raise LakeError(
+            f"{file.path}, a file of the table {self.table.name!r}, {problem}.\n"
+            "Restore it from a backup, or remove its cluster and ingest its logs again: "
+            f"hakaru lake forget --cluster {whose} --workspace {shlex.quote(str(self.root.parents[1]))}"
+        )
+
+    def named_files(self) -> list[File]:
+        """The files that count, by what the log says; whether they are there is not looked at."""
         if self.delta is None:
             return []
         import pyarrow as pa

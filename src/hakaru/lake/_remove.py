@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def count(con: DuckDBPyConnection, log: Log, cluster: str) -> int:
     """The cluster's rows; only files that hold several clusters are read for it."""
-    files = [file for file in log.files() if file.may_hold([cluster])]
+    files = [file for file in log.named_files() if file.may_hold([cluster])]
     mixed = [file.path for file in files if file.mixed]
     con.execute("SET VARIABLE remove_cluster = ?", [cluster])
     (found,) = one_row(
@@ -35,7 +35,7 @@ def forget(con: DuckDBPyConnection, log: Log, cluster: str, folder: Path) -> int
     log.check_columns()
     num_rows = count(con, log, cluster)
     if num_rows:
-        removed = [file for file in log.files() if file.may_hold([cluster])]
+        removed = [file for file in log.named_files() if file.may_hold([cluster])]
         mixed = [file.path for file in removed if file.mixed]
         content = (
             f"SELECT * FROM ({select_files(log.table, mixed)}) "

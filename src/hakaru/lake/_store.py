@@ -350,7 +350,7 @@ class Lake:
         log = self._log(table)
         if log.delta is None:
             return TableStatus(table.name, 0, 0, 0, -1, None)
-        files = log.files()
+        files = log.named_files()
         history = log.delta.history(1)
         stamp = history[0].get("timestamp") if history else None
         return TableStatus(
