@@ -112,3 +112,20 @@ def test_the_command_line_warns_of_them(log: Lake, tmp_path: Path, command: list
     )
     right = hakaru(*words, "-w", log.workspace, "--where", "state = 'failed'")
     assert right.exit_code == 0 and "warning: no job has" not in right.stderr
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("application <> 'torch' OR application IS NULL", "no job of the log has an application"),
+        ("name NOT LIKE 'test_'", "no job of the log has a name"),
+        ("name BETWEEN 'a' AND 'b'", "no job of the log has a name"),
+    ],
+)
+def test_a_column_in_which_no_job_has_a_value(lake: Lake, where: str, told: str) -> None:
+    put_jobs(lake, [job(1)])
+    done = hakaru("show", "states", "-w", lake.workspace, "--where", where)
+    assert [row for row in done.stderr.splitlines() if "no job" in row] == [f"warning: {told}"]
+    put_jobs(lake, [job(2, application="jax", name="a")])
+    done = hakaru("show", "states", "-w", lake.workspace, "--where", where)
+    assert "no job of the log" not in done.stderr

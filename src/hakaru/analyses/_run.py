@@ -22,6 +22,7 @@ from hakaru.analyses._select import (
     counting,
     passing,
     rules_of,
+    text_columns,
 )
 from hakaru.analyses._site import UNKNOWN, Site, words_of
 from hakaru.analyses._unit import Unit, observed_unit, uncounted
@@ -133,6 +134,18 @@ class Session:
             return set(self.ask(sql, whole)["value"].to_pylist())
 
         return absent_values(selection, values_of)
+
+    def empty_columns(self, selection: Selection) -> list[str]:
+        """The text columns that the filter compares and that no job of the clusters has a value in."""
+        if not selection.where:
+            return []
+        whole = Selection(clusters=selection.clusters, by="cluster")
+        columns = text_columns(selection.where)
+        found = [f"count(jobs.{column}) AS {column}_count" for column in columns]
+        if not found:
+            return []
+        (row,) = self.ask(f"SELECT {', '.join(found)} FROM jobs", whole).to_pylist()
+        return [column for column in columns if not row[f"{column}_count"]]
 
     def stored(self, columns: Collection[str]) -> str:
         """All stored jobs of all clusters, as something that a query can select from."""

@@ -11,6 +11,7 @@ from hakaru.analyses._base import HAS_HOURS, Analysis, Rule
 from hakaru.engine.where import (
     EVERYTHING,
     Condition,
+    compared_columns,
     compared_texts,
     end_of,
     parse_moment,
@@ -179,6 +180,12 @@ def absent_values(
             known = sorted(values_of(column))
             found += [(column, value, known)] if value not in known else []
     return found
+
+
+def text_columns(where: str) -> list[str]:
+    """The text columns that a filter compares."""
+    parse_where(where, "jobs_all", COLUMNS)  # refuses what is no filter
+    return [column for column in compared_columns(where) if COLUMNS[column] == "string"]
 
 
 def condition_of(selection: Selection, zones: Mapping[str, str], period: str) -> Condition:

@@ -169,11 +169,15 @@ def check_clusters(session: Session, names: Sequence[str]) -> None:
 def check_selection(session: Session, selection: Selection) -> None:
     """Refuse unknown clusters, and warn of a filter that looks for what no job has."""
     check_clusters(session, selection.clusters)
-    for column, value, known in session.absent_values(selection):
-        told = (
-            f"warning: no job has {column} = {value!r}; it is one of: {listed(known, MOST_VALUES)}"
-        )
-        click.secho(told, fg="yellow", err=True)
+    empty = session.empty_columns(selection)
+    told = [f"no job of the log has {'an' if name[0] == 'a' else 'a'} {name}" for name in empty]
+    told += [
+        f"no job has {column} = {value!r}; it is one of: {listed(known, MOST_VALUES)}"
+        for column, value, known in session.absent_values(selection)
+        if column not in empty
+    ]
+    for line in told:
+        click.secho(f"warning: {line}", fg="yellow", err=True)
 
 
 def period_of(session: Session, cluster: str) -> str:

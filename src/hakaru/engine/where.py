@@ -93,6 +93,17 @@ def compared_texts(text: str) -> list[tuple[str, str]]:
     return list(found)
 
 
+def compared_columns(text: str) -> list[str]:
+    """The columns that a filter, which `parse_where` has passed, compares with a text in any way."""
+    import sqlglot
+    from sqlglot import exp
+
+    tree = sqlglot.parse_one(BEFORE + text, read="duckdb")
+    texts = (node for node in tree.find_all(exp.Literal) if node.is_string)
+    above = (node.find_ancestor(exp.Predicate) for node in texts)
+    return list(dict.fromkeys(node.this.name for node in above if node is not None))
+
+
 def _problem(error: Exception) -> str:
     """Where in the filter's own text it goes wrong. The parser counts columns to a word's last letter."""
     found = (getattr(error, "errors", None) or [{}])[0]
