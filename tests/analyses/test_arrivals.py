@@ -30,7 +30,7 @@ def test_hours_without_jobs_count_as_zero(small: Lake) -> None:
     assert (nine["num_days"], nine["num_jobs"], nine["most"]) == (10, 3, 2)
     assert nine["mean"] == pytest.approx(0.3)
     assert nine["sd"] == pytest.approx(statistics.stdev([2, 1] + [0] * 8))
-    assert (rows[0]["mean"], rows[0]["sd"]) == (0.0, 0.0)
+    assert (rows[0]["mean"], rows[0]["sd"], rows[0]["most"]) == (0.0, 0.0, 0.0)
 
 
 def test_only_days_with_a_job(small: Lake) -> None:
@@ -48,6 +48,7 @@ def test_weekdays(small: Lake) -> None:
     assert rows[0]["mean"] == 1.0
     assert rows[0]["sd"] == pytest.approx(statistics.stdev([2, 0]))
     assert rows[6]["sd"] is None
+    assert [r["most"] for r in rows] == [2, 1, 1, 0, 0, 0, 0]
     active = ask(small, "arrivals-by-weekday", {"days": "active"}).rows
     assert [r["num_days"] for r in active[:3]] == [1, 1, 1]
 
@@ -75,7 +76,10 @@ def test_groups_are_averaged_over_the_same_days(lake_of: Callable[..., Lake]) ->
 
 def test_a_weekday_that_the_period_lacks_has_no_mean(lake_of: Callable[..., Lake]) -> None:
     rows = ask(lake_of([job(1)]), "arrivals-by-weekday").rows
-    assert [(r["num_days"], r["mean"]) for r in rows[:2]] == [(1, 1.0), (0, None)]
+    assert [(r["num_days"], r["mean"], r["most"]) for r in rows[:2]] == [
+        (1, 1.0, 1.0),
+        (0, None, None),
+    ]
 
 
 def test_by_gpu_hours(lake_of: Callable[..., Lake]) -> None:

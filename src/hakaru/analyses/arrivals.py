@@ -100,4 +100,4 @@ _STATISTICS = """max(num_slots) AS num_days, coalesce(sum(num_jobs), 0) AS num_j
                    sqrt(greatest(0e0, (coalesce(sum(amount * amount), 0e0)
                         - power(coalesce(sum(amount), 0e0), 2) / max(num_slots))
                         / (max(num_slots) - 1))) END AS sd,
-               max(amount) AS most"""
+               CASE WHEN max(num_slots) > 0 THEN coalesce(max(amount), 0e0) END AS most"""
