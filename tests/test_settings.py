@@ -269,6 +269,50 @@ def test_the_file_has_the_last_word_over_what_a_source_said(tmp_path: Path) -> N
     assert settings.cluster("mine").zone == "Europe/Berlin"
 
 
+GAIA = {"nodes": 151, "cpus": 2004}  # MaxNodes and MaxProcs, which do not divide
+EQUAL = {"nodes": 20, "cpus_per_node": 4}
+
+
+@pytest.mark.parametrize(
+    ("facts", "text", "size", "of_equal_nodes"),
+    [
+        (GAIA, "nodes = 10\ncpus_per_node = 8", [80], True),
+        (GAIA, "cpus_per_node = 8", [1208], True),
+        (GAIA, "nodes = 10", [], False),  # 2004 is that of 151 nodes
+        (GAIA, "nodes = 151", [2004], False),
+        (GAIA, "gpus_per_node = 8", [2004], False),
+        (GAIA, "cpus = 100", [100], False),
+        ({"cpus": 64}, "cpus_per_node = 4", [64], False),  # how many nodes is not known
+        ({"cpus": 64}, "nodes = 16", [64], False),
+        (
+            {"cpus": 64},
+            "nodes = [{count = 4}, {since = 2018-01-01, count = 8}]\ncpus_per_node = 4",
+            [16, 32],
+            True,
+        ),
+        (EQUAL, "cpus = 100", [100], False),
+        (EQUAL, "cpus = 80", [80], True),
+        (EQUAL, "cpus = 100\nnodes = 25", [100], True),
+        (EQUAL, "cpus = 100\nnodes = 10", [100], False),
+        (EQUAL, "nodes = 10", [40], True),
+        (EQUAL, "gpus = 100", [80], True),
+        ({"nodes": [{"count": 20}], "cpus_per_node": 4}, "cpus = 81", [81], False),
+    ],
+)
+def test_the_file_has_the_last_word_on_a_size_however_it_is_said(
+    tmp_path: Path, facts: dict[str, object], text: str, size: list[int], of_equal_nodes: bool
+) -> None:
+    c = toml(tmp_path, f"[clusters.c]\n{text}", c=facts).cluster("c")
+    assert [span.count for span in c.size("cpu")] == size
+    assert c.is_of_equal_nodes("cpu") is of_equal_nodes
+
+
+def test_a_total_in_the_file_leaves_no_size_of_a_node_that_it_contradicts(tmp_path: Path) -> None:
+    facts: dict[str, object] = EQUAL | {"gpus_per_node": 2}
+    c = toml(tmp_path, "clusters.c.cpus = 100", c=facts).cluster("c")
+    assert (c.nodes, c.cpus_per_node, c.gpus_per_node) == ((Capacity(20),), None, 2)
+
+
 @pytest.mark.parametrize("name", ["a", "abci-2.0", "A_1", "0", "x" * 64])
 def test_cluster_names(name: str) -> None:
     assert check_cluster_name(name) == name

@@ -1,13 +1,14 @@
 """A workspace's settings: `hakaru.toml`, what each key means, its default and its check.
 
-What a source's header says of a cluster has the same shape; `hakaru.toml` has the last word.
+What a source's header says of a cluster has the same shape; `hakaru.toml` has the last word. A machine's
+size is a total, or nodes times what one has: either of them in the file overrules the other in a header.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -59,10 +60,18 @@ class Cluster:
 
     def size(self, unit: str) -> tuple[Capacity, ...]:
         """GPUs (or CPUs) of the whole machine over time; empty where they are unknown."""
-        total, per_node = self.gpus if unit == "gpu" else self.cpus, self.per_node(unit)
-        if total or not per_node:
-            return total
-        return tuple(replace(span, count=span.count * per_node) for span in self.nodes)
+        return (self.gpus if unit == "gpu" else self.cpus) or self._of_nodes(unit)
+
+    def is_of_equal_nodes(self, unit: str) -> bool:
+        """Whether the nodes are known, and make up the whole machine with the one size that they have."""
+        of_nodes = self._of_nodes(unit)
+        return bool(of_nodes) and of_nodes == self.size(unit)
+
+    def _of_nodes(self, unit: str) -> tuple[Capacity, ...]:
+        per_node = self.per_node(unit)
+        return tuple(
+            replace(span, count=span.count * (per_node or 0)) for span in self.nodes if per_node
+        )
 
 
 @dataclass(frozen=True)
@@ -204,8 +213,9 @@ def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where:
     check.known(engine, ("threads", "memory", "spark_master"), "engine.")
     clusters = check.table(raw, "clusters", "clusters")
     merged = {
-        name: _overlay(facts.get(name, {}), check.table(clusters, name, f"clusters.{name}"))
+        name: _overlay(not_overruled(facts.get(name, {}), said), said)
         for name in [*facts, *(n for n in clusters if n not in facts)]
+        for said in [check.table(clusters, name, f"clusters.{name}")]
     }
     settings = Settings(
         workspace=Workspace(check.value(workspace, "group", "workspace", _values.text)),
@@ -316,6 +326,30 @@ def _queue(check: _Checker, where: str, raw: Mapping[str, Any]) -> Queue:
         max_gpus=check.value(raw, "max_gpus", where, _values.positive),
         max_nodes=check.value(raw, "max_nodes", where, _values.positive),
     )
+
+
+def not_overruled(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said of a cluster, without the sizes that `top`, which has the last word, says otherwise."""
+    gone = {key for unit in ("gpu", "cpu") for key in _overruled(unit, base, top)}
+    return {key: value for key, value in base.items() if key not in gone}
+
+
+def _overruled(unit: str, base: Mapping[str, Any], top: Mapping[str, Any]) -> Iterator[str]:
+    """The keys of the base that give the machine another size than the top does."""
+    total, per_node = f"{unit}s", f"{unit}s_per_node"
+    of_nodes, own = {"nodes", per_node}, {"nodes", per_node} & top.keys()
+    if total in top:
+        if not own and of_nodes <= base.keys() and not _is_product(base, per_node, top[total]):
+            yield per_node  # the nodes differ, and no one number is true of all
+    elif own and of_nodes <= base.keys() | top.keys():
+        yield total
+    elif "nodes" in top and base.get("nodes", top["nodes"]) != top["nodes"]:
+        yield total  # it was that of other nodes
+
+
+def _is_product(base: Mapping[str, Any], per_node: str, total: Any) -> bool:
+    factors = base["nodes"], base[per_node]
+    return all(isinstance(each, int) for each in factors) and factors[0] * factors[1] == total
 
 
 def _overlay(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:

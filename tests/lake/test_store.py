@@ -90,6 +90,13 @@ def test_jobs_without_a_line_in_the_ingest_log_make_a_cluster_known(lake: Lake, 
     assert lake.clusters() == ["a", "alone", "b", "mid"]
 
 
+def test_the_size_of_a_later_file_is_the_machine_s_however_it_is_said(lake: Lake, con: Any) -> None:
+    sizes = {"a.swf": '{"nodes": 151, "cpus": 2004}', "b.swf": '{"nodes": 160, "cpus_per_node": 8}'}
+    said = {"cluster": "c", "source": "swf", "said_at": utc("2018-01-01T00:00:00")}
+    lake.put_rows(con, CLUSTERS, [said | {"file": f, "facts": facts} for f, facts in sizes.items()])
+    assert lake.facts() == {"c": {"nodes": 160, "cpus_per_node": 8}}
+
+
 def test_facts_of_an_older_version_give_way_to_those_of_a_file(lake: Lake, con: Any) -> None:
     from deltalake import write_deltalake
 

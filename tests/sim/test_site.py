@@ -232,3 +232,21 @@ def test_a_pool_is_as_large_as_the_machine_whose_nodes_differ() -> None:
     taken = Site(cluster=cluster, unit="cpu", is_swf=True).machine()
     assert taken.machine.is_flat
     assert taken.machine.num_pes == 2004
+
+
+@pytest.mark.parametrize("is_swf", [True, False])
+def test_a_total_that_is_not_that_of_the_nodes_comes_first(is_swf: bool) -> None:
+    """Utilisation counts 100 processors: a replay on 10 nodes of 8 would be one of another machine."""
+    cluster = Cluster(nodes=(Capacity(10),), cpus_per_node=8, cpus=(Capacity(100),))
+    site = Site("s", cluster, "cpu", is_swf)
+    assert site.machine(MachineSpec(size=4)).machine == sim.Machine.of_nodes(10, 4)
+    if is_swf:
+        assert site.machine().machine == sim.Machine.flat(100)
+        return
+    with pytest.raises(HakaruError) as told:
+        site.machine()
+    assert str(told.value) == (
+        "the nodes of s are not all known: nodes × cpus_per_node is not the number of its processors that "
+        "its log or hakaru.toml has. Write in the workspace's hakaru.toml under [clusters.s]: "
+        "nodes = COUNT and cpus_per_node = SIZE, without cpus"
+    )

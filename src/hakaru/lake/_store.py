@@ -46,7 +46,7 @@ from hakaru.schema import (
     Table,
 )
 from hakaru.settings import Engine as EngineSettings
-from hakaru.settings import load
+from hakaru.settings import load, not_overruled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,7 +147,8 @@ class Lake:
             key=lambda row: (row["source"] == OPTION, row["source"] or "", row["file"] or ""),
         )
         for row in rows:
-            facts.setdefault(row["cluster"], {}).update(json.loads(row["facts"]))
+            name, said = row["cluster"], json.loads(row["facts"])
+            facts[name] = not_overruled(facts.get(name, {}), said) | said
         return facts
 
     def spoken(self, cluster: str) -> dict[tuple[str, str], str]:

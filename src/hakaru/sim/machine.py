@@ -22,26 +22,32 @@ MOST_PES = 2**31 - 1
 
 
 class UnknownSize(HakaruError):
-    """Nobody says which nodes the machine has, but perhaps its `total`; `with_way` adds how one can where it
+    """Nobody says which nodes the machine has, but perhaps their total; `with_way` adds how one can where it
     was asked for."""
 
-    def __init__(self, name: str, unit: str, total: Sequence[Capacity] = (), way: str = "") -> None:
-        self.name, self.unit, self.total = name, unit, total
+    def __init__(self, name: str, cluster: Cluster, unit: str, way: str = "") -> None:
+        self.name, self.cluster, self.unit = name, cluster, unit
+        total = cluster.gpus if unit == "gpu" else cluster.cpus
         settings = (
             f"in the workspace's hakaru.toml under {toml_table(name)}: nodes = COUNT and "
-            f"{unit}s_per_node = SIZE"
+            f"{unit}s_per_node = SIZE" + (f", without {unit}s" if total else "")
         )
         how = f"{way}; or write {settings}" if way else f"Write {settings}"
-        super().__init__(f"{_unknown(name, unit, total)}. {how}")
+        super().__init__(f"{_unknown(name, cluster, unit, total)}. {how}")
 
     def with_way(self, way: str) -> UnknownSize:
-        return UnknownSize(self.name, self.unit, self.total, way)
+        return UnknownSize(self.name, self.cluster, self.unit, way)
 
 
-def _unknown(name: str, unit: str, total: Sequence[Capacity]) -> str:
+def _unknown(name: str, cluster: Cluster, unit: str, total: Sequence[Capacity]) -> str:
     if not total:
         return f"the size of {name} is not known: neither its log nor hakaru.toml has its nodes"
     noun = "GPUs" if unit == "gpu" else "processors"
+    if cluster.nodes and cluster.per_node(unit):
+        return (
+            f"the nodes of {name} are not all known: nodes × {unit}s_per_node is not the number of its "
+            f"{noun} that its log or hakaru.toml has"
+        )
     changes = ", which changes over time, and one pool cannot" if len(total) > 1 else ""
     return (
         f"the nodes of {name} are not known: its log or hakaru.toml has the number of its {noun} "
@@ -136,8 +142,8 @@ class Machine:
     def of_cluster(cls, name: str, cluster: Cluster, unit: str, **options: Any) -> Machine:
         """As `hakaru.toml` describes it, with the number of nodes over time."""
         size = cluster.per_node(unit)
-        if not cluster.nodes or not size:
-            raise UnknownSize(name, unit, cluster.size(unit))
+        if not size or not cluster.is_of_equal_nodes(unit):
+            raise UnknownSize(name, cluster, unit)
         periods = [
             (int(each.since.timestamp()) if each.since else 0, each.count) for each in cluster.nodes
         ]

@@ -182,14 +182,15 @@ class Site:
 
     def _own(self, said: MachineSpec) -> Machine:
         """As the settings describe it, with another size of the nodes where one is said."""
-        size: dict[str, Any] = {f"{self.unit}s_per_node": said.size} if said.size else {}
-        cluster = replace(self.cluster, **size)
+        # a total of the settings is that of nodes of their own size
+        size: dict[str, Any] = {f"{self.unit}s_per_node": said.size, f"{self.unit}s": ()}
+        cluster = replace(self.cluster, **size) if said.size else self.cluster
         return Machine.of_cluster(self.name, cluster, self.unit, **said.options)
 
     def _pool(self, said: MachineSpec) -> Taken | None:
         if not self.is_swf or said.speaks_of_nodes:
             return None
-        if self.cluster.nodes and self.size:
+        if self.cluster.is_of_equal_nodes(self.unit):
             known = self._own(said)
             pool = None if known.changes else known.num_pes
             return Taken(Machine.flat(pool), SETTINGS) if pool else None
