@@ -84,6 +84,7 @@ def test_every_verb_takes_the_size_of_the_file(
         (overview,) = client.get("/api/v1/overview").json()["clusters"]
     assert overview["now"]["installed_pes"] == size
     assert machine in output("simulate", "-w", place)
+    assert machine in output("simulate", "-w", place, "--from", f"c={tmp_path / 'log.swf'}")
     (tmp_path / "s.toml").write_text(SCENARIO)
     notes = told("whatif", place, tmp_path / "s.toml", "--jobs", "1")["notes"]
     assert any(machine in note for note in notes), notes

@@ -194,10 +194,10 @@ class Site:
             known = self._own(said)
             pool = None if known.changes else known.num_pes
             return Taken(Machine.flat(pool), SETTINGS) if pool else None
-        if self.processors:
-            return Taken(Machine.flat(self.processors), HEADER)
-        total = self.cluster.size(self.unit)
-        return Taken(Machine.flat(total[0].count), SETTINGS) if len(total) == 1 else None
+        sizes = {span.count for span in self.cluster.size(self.unit)}
+        size = sizes.pop() if len(sizes) == 1 else None if sizes else self.processors
+        whence = HEADER if size == self.processors else SETTINGS
+        return Taken(Machine.flat(size), whence) if size else None
 
 
 def _split(machine: Machine, workload: Workload | None, unit: str) -> list[str]:
