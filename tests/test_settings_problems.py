@@ -8,7 +8,8 @@ import pytest
 
 from hakaru._values import check_zone, is_zone
 from hakaru.errors import SettingsError
-from hakaru.settings import load
+from hakaru.settings import Settings, load
+from tests._cli import hakaru
 
 
 def problems(tmp_path: Path, text: str) -> list[str]:
@@ -202,3 +203,31 @@ def test_a_zone_that_is_suggested_is_one(name: str) -> None:
         check_zone(name)
     _, _, meant = str(told.value).partition("did you mean ")
     assert all(is_zone(each) for each in meant.rstrip("?").split(" or ") if meant)
+
+
+def test_a_link_that_leads_nowhere_is_not_passed_over(tmp_path: Path) -> None:
+    """Else the zone, the group and the limits of the file would be lost in silence."""
+    (tmp_path / "hakaru.toml").symlink_to(tmp_path / "gone.toml")
+    with pytest.raises(SettingsError, match=r"hakaru\.toml: .* is a link to .*gone\.toml, which"):
+        load(tmp_path)
+    (tmp_path / "gone.toml").write_text("clusters.c.nodes = 3")
+    assert load(tmp_path).cluster("c").nodes[0].count == 3
+
+
+def test_a_link_to_itself_is_not_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "hakaru.toml").symlink_to("hakaru.toml")
+    with pytest.raises(SettingsError, match=r"hakaru\.toml: cannot be read: Too many levels"):
+        load(tmp_path)
+
+
+def test_a_workspace_that_is_not_there_has_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert load(tmp_path / "none") == load(tmp_path / "file") == Settings()
+
+
+def test_a_broken_link_is_told_of_beside_a_bare_log_too(tmp_path: Path) -> None:
+    (tmp_path / "hakaru.toml").symlink_to("gone.toml")
+    log = tmp_path / "log.swf"
+    log.write_text("; MaxProcs: 8\n1 0 5 60 4 -1 -1 4 90 -1 1 1 1 -1 1 -1 -1 -1\n")
+    done = hakaru("show", "states", "--from", log, "-w", tmp_path)
+    assert done.exit_code == 1 and "is a link to gone.toml" in done.output

@@ -193,15 +193,29 @@ KEYS: tuple[tuple[str, str, str], ...] = (
 def load(workspace: Path, facts: Mapping[str, Mapping[str, Any]] | None = None) -> Settings:
     """The settings of a workspace: defaults, then what the sources said, then `hakaru.toml`."""
     path = workspace / FILE_NAME
-    raw: dict[str, Any] = {}
-    if path.exists():
-        try:
-            raw = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{path}: not valid TOML: {error}") from None
-        except OSError as error:
-            raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        raw = tomllib.loads(file_text(workspace) or "")
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from None
     return parse(raw, facts or {}, where=str(path))
+
+
+def file_text(workspace: Path) -> str | None:
+    """What stands in `hakaru.toml`; None where there is none, and an error where it is a broken link."""
+    path = workspace / FILE_NAME
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from None
+    except (FileNotFoundError, NotADirectoryError):
+        if not path.is_symlink():
+            return None
+        raise SettingsError(
+            f"{path}: cannot be read: it is a link to {path.readlink()}, which does not exist. "
+            "Mend the link, or remove it to use the defaults"
+        ) from None
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where: str) -> Settings:

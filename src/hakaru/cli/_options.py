@@ -7,7 +7,6 @@ import glob
 import hashlib
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -168,7 +167,7 @@ def open_lake(data: Data) -> Iterator[Lake]:
     The workspace's `hakaru.toml`, where there is one, holds for the logs too.
     """
     from hakaru.lake import Lake
-    from hakaru.settings import FILE_NAME
+    from hakaru.settings import FILE_NAME, file_text
 
     if not data.logs:
         _refuse_without_logs(data)
@@ -176,8 +175,8 @@ def open_lake(data: Data) -> Iterator[Lake]:
         return
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
         lake = Lake.create(Path(folder, "workspace"))
-        if (data.workspace / FILE_NAME).exists():
-            shutil.copy(data.workspace / FILE_NAME, lake.workspace)
+        if (settings := file_text(data.workspace)) is not None:
+            (lake.workspace / FILE_NAME).write_text(settings, encoding="utf-8")
         for name, paths in group_logs(data.logs).items():
             _read_logs(lake, name, {_unpiped(path, Path(folder)): path for path in paths}, data)
         yield lake

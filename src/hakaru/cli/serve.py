@@ -68,9 +68,9 @@ def command(data: Data, host: str, port: int, open_browser: bool, access_log: bo
 def _lake_of(data: Data) -> Iterator[Lake]:
     """The lake; a workspace that has only settings yet is an empty one, which the app can say itself."""
     from hakaru.lake import Lake
-    from hakaru.settings import FILE_NAME
+    from hakaru.settings import file_text
 
-    if not data.logs and (data.workspace / FILE_NAME).exists():
+    if not data.logs and file_text(data.workspace) is not None:
         yield Lake(data.workspace)
         return
     with open_lake(data) as lake:
