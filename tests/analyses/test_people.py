@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from hakaru.analyses import Selection, caveat_remarks, load_all, open_session
+from hakaru.analyses.people import ENDS
 from hakaru.errors import HakaruError
 from hakaru.lake import Lake
+from hakaru.schema import STATES
 from hakaru.texts import LANGUAGES, language
 from tests.analyses._ask import ask
 from tests.conftest import job, utc
@@ -107,10 +109,11 @@ def test_how_jobs_end_and_what_is_lost(lake_of: Callable[..., Lake]) -> None:
     ]
     lake = lake_of(rows)
     found = {row["user"]: row for row in rows_of(lake, "users")}
-    ends = ("share_completed", "share_failed", "share_timeout", "share_cancelled")
-    assert [found["cid"][name] for name in ends] == [0, 0, 0, 1]
-    assert [found["dan"][name] for name in ends] == pytest.approx([0.2, 0.6, 0, 0])
-    assert [found["fay"][name] for name in ends] == [None] * 4
+    ends = [f"share_{end}" for end in ("completed", "failed", "timeout", "cancelled", "other_end")]
+    assert [found["cid"][name] for name in ends] == [0, 0, 0, 1, 0]
+    assert [found["dan"][name] for name in ends] == pytest.approx([0.2, 0.6, 0, 0, 0.2])
+    assert [found["gus"][name] for name in ends] == [0.5, 0, 0, 0, 0.5]
+    assert [found["fay"][name] for name in ends] == [None] * 5
     lost = {name: row["lost_pe_hours"] for name, row in found.items()}
     assert lost == {"cid": 2.0, "dan": 4.0, "eve": 0.0, "fay": None, "gus": None}
     order = [row["user"] for row in rows_of(lake, "users", sort="lost_pe_hours")]
@@ -140,3 +143,30 @@ def test_an_end_that_the_log_never_records_is_unknown(lake_of: Callable[..., Lak
     assert told[0] == [
         "no job of of20 is failed, timeout: its log may not record that, so such shares are unknown"
     ]
+
+
+def test_the_shares_of_ends_add_up_to_one(lake_of: Callable[..., Lake]) -> None:
+    """One job of each state; a user whose jobs are all killed or preempted ended in no other way."""
+    rows = [job(i, user="all", state=state) for i, state in enumerate(STATES)]
+    rows += [
+        job(f"k{i}", user="kim", state=state) for i, state in enumerate(("killed", "preempted"))
+    ]
+    lake = lake_of(rows)
+    found = {row["user"]: row for row in rows_of(lake, "users", sort="share_other_end")}
+    assert list(found) == ["kim", "all"]
+    for row in (*found.values(), *rows_of(lake, "accounts")):
+        assert sum(row[f"share_{end}"] for end in ENDS) == pytest.approx(1)
+    assert found["kim"]["share_other_end"] == 1 and found["kim"]["share_failed"] == 0
+
+
+def test_accounts_that_no_job_has_are_unknown(lake_of: Callable[..., Lake]) -> None:
+    lake = lake_of([job(1, user="ann", account=None), job(2, user="bob", account="lab")])
+    found = {row["user"]: row["num_accounts"] for row in rows_of(lake, "users")}
+    assert found == {"ann": None, "bob": 1}
+
+
+def test_accounts_of_a_quarter_in_which_none_is_named_are_unknown(
+    lake_of: Callable[..., Lake],
+) -> None:
+    lake = lake_of([job(1, user="ann", account=None)])
+    assert [row["num_accounts"] for row in rows_of(lake, "users-by-quarter")] == [None]

@@ -94,7 +94,7 @@ def jobs_by_quarter(quarter: str) -> str:
     params=[QUARTER],
 )
 def users_by_quarter(quarter: str) -> str:
-    """Users who submitted a job in the quarter, and the accounts that they submitted it with.
+    """Users who submitted a job in the quarter, and the accounts that they submitted it with (null: unknown).
 
     Where a log's ids hold within one file only (AAIC), a person in two files counts as two:
     `--param quarter=log` then counts by file.

@@ -12,7 +12,8 @@ from hakaru.schema import ENDED, FAILED, LOST
 HAS_ACCOUNT = Rule("with a known account", "account IS NOT NULL")
 Sort = Literal[
     "pe_hours", "num_jobs", "median_wait_s", "p95_wait_s", "median_run_s", "median_request_accuracy",
-    "share_completed", "share_failed", "share_timeout", "share_cancelled", "lost_pe_hours", "name",
+    "share_completed", "share_failed", "share_timeout", "share_cancelled", "share_other_end",
+    "lost_pe_hours", "name",
 ]  # fmt: skip
 PARAMS = (
     Param(
@@ -23,12 +24,15 @@ PARAMS = (
     Param("offset", 0, "Rows to pass over before the first.", high=1_000_000_000),
 )
 WAIT, RUN, ACCURACY = 1, 2, 3  # the kinds of values that have quantiles
-ENDS = {
+NAMED_ENDS: dict[str, tuple[str, ...]] = {
     "completed": ("completed",),
     "failed": FAILED,
     "timeout": ("timeout",),
     "cancelled": ("cancelled",),
 }
+_named = [state for states in NAMED_ENDS.values() for state in states]
+# with the rest, killed and preempted, so that the shares add up to one
+ENDS = NAMED_ENDS | {"other_end": tuple(state for state in ENDED if state not in _named)}
 
 
 @analysis(
@@ -45,7 +49,9 @@ def users(sort: str, order: str, limit: int, offset: int) -> str:
     """One row a user, sorted: jobs, GPU-hours, waits, run time, request accuracy and final states.
 
     Request accuracy is run time ÷ request, the median over the user's jobs that have both. The shares of
-    states are of the user's jobs that have ended; out of memory and a failed node count as failed.
+    states are of the user's jobs that have ended, and add up to 1: out of memory and a failed node count as
+    failed, and `share_other_end` is the jobs that were killed or preempted. `num_accounts` is null where no
+    job has an account.
     `lost_pe_hours` are the GPU-hours of the jobs that ended without being completed: failed, timed out,
     cancelled, killed or preempted. `share_pe_hours` is the part of all selected jobs' GPU-hours. `num_all`
     is the number of users before `limit`.
@@ -103,7 +109,7 @@ def _people(
                    min(submitted_at) AS first_submit, max(submitted_at) AS last_submit
             FROM jobs GROUP BY {holder}, jobs.{other}
         ), totals AS (
-            SELECT holder, count(other) AS num_{other}s, sum(num_jobs) AS num_jobs,
+            SELECT holder, nullif(count(other), 0) AS num_{other}s, sum(num_jobs) AS num_jobs,
                    sum(pe_hours) AS pe_hours, {shares},
                    CASE WHEN sum(num_ended) > 0 AND sum(num_ended) = sum(num_completed) THEN 0e0
                         ELSE sum(lost_pe_hours) END AS lost_pe_hours,
@@ -115,8 +121,8 @@ def _people(
         )
         SELECT holder AS {name}, num_{other}s, num_jobs, pe_hours,
                pe_hours / nullif(sum(pe_hours) OVER (), 0) AS share_pe_hours, median_wait_s, p95_wait_s,
-               median_run_s, median_request_accuracy, share_completed, share_failed, share_timeout,
-               share_cancelled, lost_pe_hours, first_submit, last_submit, count(*) OVER () AS num_all
+               median_run_s, median_request_accuracy, {", ".join(f"share_{end}" for end in ENDS)},
+               lost_pe_hours, first_submit, last_submit, count(*) OVER () AS num_all
         FROM summed ORDER BY {by} {order.upper()} NULLS LAST, holder LIMIT {limit} OFFSET {offset}
     """
 

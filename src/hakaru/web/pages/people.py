@@ -20,6 +20,7 @@ COLUMNS = (
     ("share_completed", "Completed", 1, "share_completed"), ("share_failed", "Failed", 1, "share_failed"),
     ("share_timeout", "Timed out", 1, "share_timeout"),
     ("share_cancelled", "Cancelled", 1, "share_cancelled"),
+    ("share_other_end", "Killed or preempted", 2, "share_other_end"),
     ("lost_pe_hours", "Lost {one}-hours", 2, "lost_pe_hours"),
     ("last_submit", "Last job", 3, None),
 )  # fmt: skip
