@@ -24,7 +24,7 @@ LEVEL = 0.95
 Z = 1.959964  # the normal quantile of that level
 LEAST_BLOCKS = 3
 NOTHING = 1e-9  # an error that is rounding alone
-WIDEST = 5.0  # times the larger of both values: an interval that is wider says nothing
+WIDEST = 3.0  # times the change: wider than that, and than the baseline's value, says nothing
 TOO_FEW = "too few weeks"
 CHUNK = 4_000_000  # numbers of a product of draws and sums that are held at a time
 
@@ -72,14 +72,14 @@ class Weeks:
 def bounds_of(found: Interval, before: float, after: float) -> Interval:
     """An interval as it is told, for the terminal, the web and the report; none where weeks are too few.
 
-    They are too few where the interval is more than `WIDEST` times as wide as the larger value is large: from
-    -60 s to +12.7 h, or +5 min to +15 h, of a wait of half an hour is no number. No wait, slowdown or share
-    falls below zero.
+    They are too few where the interval is wider than the baseline's own value and than `WIDEST` times the
+    change: +1.7 h, from -2 min to +8 h, of a wait of half an hour is no number, for all that can be said is
+    that it may be anything. No wait, slowdown or share falls below zero.
     """
     if found is None:
         return None
     low, high = max(found[0], -before), found[1]
-    return None if high - low > WIDEST * max(before, after) else (low, high)
+    return None if high - low > max(before, WIDEST * abs(after - before)) else (low, high)
 
 
 def block_length(num_weeks: int) -> int:
