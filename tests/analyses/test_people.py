@@ -136,12 +136,13 @@ def test_an_end_that_the_log_never_records_is_unknown(lake_of: Callable[..., Lak
             ]
         for result in results:
             (row,) = result.rows
-            assert (row["share_failed"], row["share_timeout"]) == (share, share)
+            assert {row[f"share_{end}"] for end in ("failed", "timeout", "other_end")} == {share}
             assert row["share_cancelled"] == pytest.approx(1 / num_jobs)
             told = [caveat_remarks(result, language(lang)) for lang in LANGUAGES]
             assert [len(lines) for lines in told] == [0 if share == 0 else 1] * len(LANGUAGES)
     assert told[0] == [
-        "no job of of20 is failed, timeout: its log may not record that, so such shares are unknown"
+        "no job of of20 is failed, timeout, killed, preempted: its log may not record that, so such "
+        "shares are unknown"
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hakaru.analyses._ends import named
 from hakaru.schema import ENDED
 from hakaru.settings import toml_table
 
@@ -103,7 +104,7 @@ def caveat_remarks(result: Result, words: Language) -> list[str]:
         lines.append(words.say("remark", "any_state", text=text) if helps else text)
     for name, ends in caveats.unrecorded.items():
         if name not in caveats.one_state:  # which says more
-            states = words.listed([words.told("word", end, end) for end in ends])
+            states = words.listed([words.told("word", s, s) for end in ends for s in named(end)])
             lines.append(words.say("remark", "unrecorded", cluster=name, states=states))
     return lines
 

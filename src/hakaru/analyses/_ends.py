@@ -16,6 +16,13 @@ def ends_of(columns: Collection[str]) -> Mapping[str, Sequence[str]]:
     return ENDS if all(_column(end) in columns for end in ENDS) else {}
 
 
+def named(end: str) -> Sequence[str]:
+    """An end as its state, or as the states that it takes together."""
+    from hakaru.analyses.people import ENDS
+
+    return [end] if end in ENDS[end] else ENDS[end]
+
+
 def without_ends(table: pa.Table, ends: Collection[str]) -> pa.Table:
     """The table with these shares unknown."""
     import pyarrow as pa
