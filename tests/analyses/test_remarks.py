@@ -119,9 +119,30 @@ def test_named_nodes_show_how_large_the_machine_is_at_least(lake_of: Make) -> No
         told, *lines = said(lake, id)
         assert "of at least 8 seen in use on the 3 nodes that the log names" in told
         assert "1.9 GPUs are busy on average" in told  # (60 · 2 + 30 · 1 + 10 · 4) / 100
-        assert lines == ["nodes = 3", "gpus_per_node = 4"]
+        assert lines == ["gpus = 8  # at least; put your number here"], "3 nodes of 4 would be 12"
         told, *lines = said(lake, id, by="queue")
         assert "1.9 GPUs are busy on average" in told, "of all groups together"
+
+
+def test_nodes_that_were_all_seen_alike_are_the_lines(lake_of: Make) -> None:
+    lake = lake_of([stay(1, 0, 0, 60, num_gpus=8, num_nodes=2, nodes=["n1", "n2"])])
+    told, *lines = said(lake, "load")
+    assert "of at least 8 seen in use on the 2 nodes" in told
+    assert lines == ["nodes = 2", "gpus_per_node = 4"]
+
+
+@pytest.mark.parametrize("lang", ["en", "ja", "ko"])
+@pytest.mark.parametrize("gpus", [[4, 2, 2], [4, 4, 4], [1, 8]])
+def test_the_lines_that_are_advised_never_make_up_a_size(
+    lake_of: Make, lang: str, gpus: list[int]
+) -> None:
+    lake = lake_of(
+        [stay(i, 0, 0, 60, num_gpus=n, nodes=[f"n{i}"]) for i, n in enumerate(gpus)],
+    )
+    _, *lines = remarks(ask(lake, "utilisation"), language(lang))
+    (lake.workspace / "hakaru.toml").write_text("\n".join(["[clusters.c]", *lines]))
+    rows = ask(lake, "load").rows
+    assert {row["num_pes_installed"] for row in rows} == {float(sum(gpus))}
 
 
 def test_named_nodes_say_nothing_beside_a_size_that_is_set(lake_of: Make) -> None:

@@ -102,7 +102,7 @@ def _of_one(result: Result, name: str, rows: Rows, words: Language) -> list[str]
 
 def _unknown(result: Result, name: str, rows: Rows, words: Language) -> list[str]:
     """With the lines that would tell it: of the size that the log shows, or an example."""
-    per_node = "cpus_per_node" if words.unit == "cpu" else "gpus_per_node"
+    per_node = f"{words.unit}s_per_node"
     values = {"cluster": name, "table": toml_table(name)}
     seen = result.seen.get(name)
     if seen is None:
@@ -116,7 +116,10 @@ def _unknown(result: Result, name: str, rows: Rows, words: Language) -> list[str
         num_nodes=words.number(seen.num_nodes),
         busy=words.number(_mean_busy(rows), 1),
     )
-    return [told, f"nodes = {seen.num_nodes}", f"{per_node} = {seen.most_on_a_node}"]
+    if seen.num_nodes * seen.most_on_a_node == seen.num_pes:
+        return [told, f"nodes = {seen.num_nodes}", f"{per_node} = {seen.most_on_a_node}"]
+    # not all nodes were seen with as many, so that no size of a node is known
+    return [told, f"{words.unit}s = {seen.num_pes}  # {words.say('remark', 'size_least')}"]
 
 
 def _mean_busy(rows: Rows) -> float:
