@@ -17,7 +17,8 @@ def problems(tmp_path: Path, text: str) -> list[str]:
         (tmp_path / "hakaru.toml").write_text(text, encoding="utf-8")
         load(tmp_path)
     first, *listed, last = str(caught.value).splitlines()
-    assert first.startswith(f"{tmp_path / 'hakaru.toml'} has {len(listed)} problem(s)")
+    count = "1 problem" if len(listed) == 1 else f"{len(listed)} problems"
+    assert first == f"{tmp_path / 'hakaru.toml'} has {count}:"
     assert "docs/reference/settings.md" in last
     return [line.strip() for line in listed]
 

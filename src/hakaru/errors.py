@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class HakaruError(Exception):
     """Something the user can mend; the command line prints it as one clean message."""
@@ -36,3 +38,9 @@ class MissingExtraError(HakaruError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} is not installed. Install it with: pip install 'hakaru[{extra}]'")
+
+
+def list_problems(where: str, problems: Sequence[str]) -> str:
+    """All that is wrong at a place, a line each."""
+    count = "1 problem" if len(problems) == 1 else f"{len(problems):,} problems"
+    return "\n".join([f"{where} has {count}:", *(f"  {problem}" for problem in problems)])

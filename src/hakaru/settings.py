@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 from hakaru import _values
 from hakaru._values import check_zone as check_zone
 from hakaru._values import is_zone as is_zone
-from hakaru.errors import SettingsError
+from hakaru.errors import SettingsError, list_problems
 
 FILE_NAME = "hakaru.toml"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -244,9 +244,8 @@ def parse(raw: Mapping[str, Any], facts: Mapping[str, Mapping[str, Any]], where:
         clusters={name: _cluster(check, name, table) for name, table in merged.items()},
     )
     if check.problems:
-        listed = "\n".join(f"  {problem}" for problem in check.problems)
         raise SettingsError(
-            f"{where} has {len(check.problems)} problem(s):\n{listed}\n"
+            f"{list_problems(where, check.problems)}\n"
             "The settings and their defaults are listed in docs/reference/settings.md."
         )
     return settings

@@ -242,5 +242,5 @@ def test_the_error_of_the_replay_in_a_sentence(monkeypatch: Any) -> None:
     row["num_jobs"] = 0
     assert [text for text, _ in _advice._fidelity(told(counted=None), 1000)] == [
         "The error of the replay",
-        "the log records no waits: the replay cannot be held against it",
+        "the log records no waits to compare the replay with",
     ]

@@ -128,7 +128,7 @@ def test_rows_that_contradict_one_another_are_missing_too(tmp_path: Path) -> Non
     code, first = ingest(tmp_path, write(tmp_path / "a.csv", *rows))
     assert code == 3
     assert first == (
-        "30.0% of the rows are missing: 1 of 10 were rejected (1 × termcode 9 is not 0 to 4) and "
+        "30.0% of the rows are missing: 1 of 10 was rejected (1 × termcode 9 is not 0 to 4) and "
         "2 of 10 contradict another row of their job; every figure of c lacks them"
     )
     assert Lake.open(tmp_path / "w").missing() == {"c": 0.3}

@@ -178,7 +178,7 @@ def test_a_job_of_no_length_takes_a_second_as_in_the_reference_simulators(tmp_pa
 def test_a_replay_of_no_job_says_so(tmp_path: Path):
     said = simulate("--from", swf_file(tmp_path, [(0, 9, 2, 9)]), "--processors", 1, "--replay")
     assert "left out 1: larger than the machine" in said
-    assert "no job is left to be held against the record" in said
+    assert "no job can be compared with the log" in said
 
 
 def test_aaic_replay(aaic_lake: Lake):

@@ -137,7 +137,7 @@ def test_an_estimate_may_be_a_function_and_even_nonsense() -> None:
         (lambda jobs: 5, r"of shape \(\)"),
         (lambda jobs: ["1", "2"], "found <U1"),
         (lambda jobs: [None, 2], "found object"),
-        (lambda jobs: [float("nan"), 2], r"1 of 2 are not finite"),
+        (lambda jobs: [float("nan"), 2], r"1 of 2 is not finite"),
         (lambda jobs: [float("inf"), float("nan")], r"2 of 2 are not finite"),
     ],
 )  # fmt: skip

@@ -344,7 +344,7 @@ def test_nothing_to_read(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_nothing_but_rejects_is_an_error_and_stores_nothing(lake: Lake, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"a\.csv, line 2: .* None of the 1 rows"):
+    with pytest.raises(SourceError, match=r"a\.csv, line 2: .* The only row could not be read"):
         ingest(lake, [write(tmp_path / "a.csv", "broken")], "c")
     assert rejects(lake) == [] and lake.clusters() == []
 

@@ -21,7 +21,7 @@ def request_accuracy() -> str:
 
     `share_at_max` is the share of jobs that asked for the most their queue allows: the limit in
     `hakaru.toml` or the log's header, else the largest request that the log has seen in the queue.
-    `share_with_known_limit` says how many were held against the former.
+    `share_with_known_limit` is the share of jobs to which the former applies.
     """
     return _statistics(["grp"])
 

@@ -263,7 +263,7 @@ def _best(told: Told) -> list[Column]:
 
 
 def _fidelity(told: Told, width: int) -> Iterator[Line]:
-    """The error of the replay: what a gain must be held against."""
+    """The error of the replay: what a gain must exceed."""
     from hakaru.sim.notation import counted
     from hakaru.sim.replay import Known, differences, months_of
 
@@ -271,7 +271,7 @@ def _fidelity(told: Told, width: int) -> Iterator[Line]:
     (row,) = differences(replayed, keep=told.advice.counted).to_pylist()
     yield "The error of the replay", "bold"
     if not row["num_jobs"]:
-        yield "the log records no waits: the replay cannot be held against it", ""
+        yield "the log records no waits to compare the replay with", ""
         return
     times = {name: duration(value) for name, value in row.items() if name.endswith("_s")}
     text = (

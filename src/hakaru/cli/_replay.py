@@ -65,7 +65,7 @@ def replay_lines(
     yield "The replay beside the record", "bold"
     yield "", ""
     if not months:
-        yield "no job is left to be held against the record", ""
+        yield "no job can be compared with the log", ""
         return
     keep = trusted_jobs(schedule, months, zone)
     whole, trusted = differences(schedule), differences(schedule, keep=keep)

@@ -148,7 +148,8 @@ def _why_missing(summary: Summary) -> Iterator[str]:
     if summary.num_rejected:
         (reason, count), *others = summary.rejected_by_reason.items()
         more = f" and {len(others)} other reasons" if len(others) > 1 else " and another reason"
-        counts = f"{summary.num_rejected:,} of {summary.num_read:,} were rejected"
+        verb = "was" if summary.num_rejected == 1 else "were"
+        counts = f"{summary.num_rejected:,} of {summary.num_read:,} {verb} rejected"
         yield f"{counts} ({count:,} × {reason}{more if others else ''})"
     if dropped := summary.upsert.num_dropped:
         verb = (

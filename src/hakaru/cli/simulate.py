@@ -109,7 +109,7 @@ BY = ("queue", "size", "class", "month", "account", "user")
     help="End a job whose GPUs all did nothing for this many hours, as samples of them show; "
     "HOURS[,use=SHARE][,gap=MINUTES], e.g. 2,use=0.05.",
 )
-@click.option("--replay", is_flag=True, help="Hold the simulated waits against the recorded ones.")
+@click.option("--replay", is_flag=True, help="Compare the simulated waits with the recorded ones.")
 @click.option("--by", multiple=True, type=click.Choice(BY), help="Waits of each group too.")
 @click.option(
     "--into", metavar="NAME", help="Store the schedule in the workspace, as a cluster of this name."

@@ -1,4 +1,4 @@
-"""A naive prediction of each wait from the waits before it, for a replay to be held against.
+"""A naive prediction of each wait from the waits before it, to compare a replay with.
 
 A job is predicted to wait as long as the median of its user's last twenty jobs that had begun before it was
 submitted. Where the user has none (or is not known), those of its queue count, then those of the whole log,

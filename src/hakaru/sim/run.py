@@ -74,8 +74,9 @@ def estimated(workload: Workload, options: Options) -> Any:
         )
     if not np.isfinite(given).all():
         wrong = int((~np.isfinite(given)).sum())
+        verb = "is" if wrong == 1 else "are"
         raise HakaruError(
-            f"estimates: {wrong:,} of {len(workload):,} are not finite (nan or infinite); give each job "
+            f"estimates: {wrong:,} of {len(workload):,} {verb} not finite (nan or infinite); give each job "
             "a number of seconds, e.g. its request where nothing better is known"
         )
     return np.clip(np.round(given), 0, LONGEST_S).astype(np.int64)

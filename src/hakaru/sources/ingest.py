@@ -170,8 +170,9 @@ def _store(
         file, line, reason = con.execute(
             "SELECT file, line, reason FROM staged_rejects ORDER BY file, line LIMIT 1"
         ).fetchall()[0]
+        none = "The only row could not" if num_read == 1 else f"None of the {num_read:,} rows could"
         raise SourceError(
-            f"{file}, line {line}: {reason}. None of the {num_read:,} rows could be read as "
+            f"{file}, line {line}: {reason}. {none} be read as "
             f"{', '.join(sources)}, so nothing was stored: is it another format?"
         )
     num_dated = num_dated_anew(lake, batch)

@@ -188,4 +188,4 @@ def test_groups_of_jobs_that_nobody_is_known_of() -> None:
     queue, _, users, accounts = groupings_of(jobs)
     assert list(queue.names) == ["normal", "(unknown)"]
     assert (users.code.tolist(), accounts.code.tolist()) == ([-1, 0], [-1, 0])
-    assert list(users.names) == ["heavy users (1)", "middling users (0)", "light users (0)"]
+    assert list(users.names) == ["heavy users (1)", "medium users (0)", "light users (0)"]

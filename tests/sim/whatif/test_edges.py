@@ -76,7 +76,7 @@ def test_users_and_accounts_by_how_much_they_use() -> None:
     runs = {"a": 45, "b": 20, "c": 20, "d": 10, "e": 5}
     jobs = [(0, run, 1, {"user": name, "account": name}) for name, run in runs.items()]
     *_, users, accounts = groupings_of(workload(*jobs))
-    assert list(users.names) == ["heavy users (2)", "middling users (2)", "light users (1)"]
+    assert list(users.names) == ["heavy users (2)", "medium users (2)", "light users (1)"]
     many = [(0, n + 1, 1, {"account": f"a{n}"}) for n in range(10)]
     *_, accounts = groupings_of(workload(*many))
     assert list(accounts.names) == [f"a{n}" for n in range(9, 1, -1)]

@@ -150,7 +150,7 @@ def test_users_are_grouped_by_how_much_they_use() -> None:
     """50, 40 and 10 of 100 PE seconds: exactly half, then up to nine tenths, then the rest."""
     jobs = [(0, 10, 4, {"user": "ben"}), (1, 10, 1, {"user": "cy"}), (2, 50, 1, {"user": "ann"})]
     users = groupings_of(workload(*jobs, (3, 10, 9, {"user": None})))[2]
-    assert list(users.names) == ["heavy users (1)", "middling users (1)", "light users (1)"]
+    assert list(users.names) == ["heavy users (1)", "medium users (1)", "light users (1)"]
     assert users.code.tolist() == [1, 2, 0, -1]
 
 

@@ -34,7 +34,7 @@ def test_every_problem_of_a_mapping_is_told_at_once(site: Site) -> None:
     with pytest.raises(SettingsError) as caught:
         site.read("id,at,owner,gpus,limit\n", mapping)
     told = str(caught.value)
-    assert "mapping.toml (for log.csv) has 15 problem(s)" in told
+    assert "mapping.toml (for log.csv) has 15 problems:" in told
     for problem in (
         "[columns] jobid: there is no canonical column 'jobid'; did you mean 'job_id'",
         "[columns] user: there is no source column 'ownr'; did you mean 'owner'",
@@ -94,7 +94,7 @@ def test_every_problem_of_a_mapping_is_told_at_once(site: Site) -> None:
 def test_a_problem_of_a_mapping(site: Site, addition: str, problem: str) -> None:
     with pytest.raises(SettingsError) as caught:
         site.read("id,at,x,twin,twin\n1,2,3,4,5\n", MINIMAL + addition)
-    assert "has 1 problem(s)" in str(caught.value)
+    assert "has 1 problem:" in str(caught.value)
     assert problem in str(caught.value)
 
 

@@ -28,7 +28,7 @@ OF_GROUPS = ("median_wait_s", "p95_wait_s")
 MAX_GROUPS = 8  # accounts: those with most PE-hours
 LEAST_JOBS = 30
 # shares of all PE-hours, from the heaviest user down
-USER_GROUPS = ((0.5, "heavy users"), (0.9, "middling users"), (1.0, "light users"))
+USER_GROUPS = ((0.5, "heavy users"), (0.9, "medium users"), (1.0, "light users"))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,9 @@ class Fidelity:
     @classmethod
     def of(cls, baseline: Schedule, scenario: Scenario, zone: str) -> Fidelity:
         if scenario.baseline.load is not None:
-            error = "The baseline's load is not the log's, so it cannot be held against what was recorded."
+            error = (
+                "The baseline's load is not the log's, so it cannot be compared with the record."
+            )
             return cls(None, error, (), zone)
         months = replay.months_of(baseline, zone)
         chosen = [month for month in months if month.trusted in TRUST[scenario.months]]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hakaru import settings
-from hakaru.errors import SettingsError
+from hakaru.errors import SettingsError, list_problems
 from hakaru.schema import JOBS, STATES
 
 Kind = Literal["text", "state", "list", "count", "duration", "memory", "time"]
@@ -168,9 +168,8 @@ def parse(
     start, (facts, zone) = check.start(raw), check.cluster(raw)
     check.required(cells)
     if problems:
-        listed = "\n".join(f"  {problem}" for problem in problems)
         raise SettingsError(
-            f"{where} has {len(problems)} problem(s):\n{listed}\n"
+            f"{list_problems(where, problems)}\n"
             "docs/table-mapping.md explains the mapping; --guess proposes one."
         )
     return TableMapping(cells, zone, facts).begun(start)
