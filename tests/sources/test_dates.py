@@ -31,7 +31,7 @@ def test_the_advised_command_dates_the_jobs(tmp_path: Path) -> None:
     again = hakaru(*command, "--start", "2014-03-01")
     assert again.exit_code == 0
     assert "new 0, updated 3, unchanged 0" in again.output
-    assert "the jobs of c that had relative dates were replaced by these: 3" in again.output
+    assert "3 jobs of c that had relative dates were replaced by these" in again.output
     lake = Lake.open(tmp_path / "w")
     assert [job["submitted_at"] for job in jobs_of(lake)] == [
         utc("2014-03-01T00:00:00"),
