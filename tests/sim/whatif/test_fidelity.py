@@ -110,8 +110,10 @@ def test_where_no_month_can_be_reproduced_all_are_compared_and_that_is_said() ->
     assert told.notes[0].startswith("The log cannot reproduce any month (its jobs need more than")
 
 
-def test_a_baseline_of_another_load_is_not_held_against_the_record() -> None:
+def test_a_baseline_of_another_load_is_not_compared_with_the_record() -> None:
     text = MONTHS.format("[baseline]\nload = 0.5")
     told = run(read(text), weekly(), Site(unit="cpu"), num_processes=1)
-    assert told.known_error.startswith("The baseline's load is not the log's, so it cannot be held")
+    assert told.known_error.startswith(
+        "The baseline's load is not the log's, so it cannot be compared"
+    )
     assert told.variants[0].changes["mean_wait_s"].error is None
