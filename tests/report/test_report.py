@@ -145,8 +145,8 @@ def test_missing_rows_are_said_at_the_top(small: Lake) -> None:
     assert "ROWS ARE MISSING" not in html_of(small)
     now = utc("2020-01-01T00:00:00")
     row = {"ingest_id": "m", "cluster": "c", "source": "swf", "synthetic": False, "inputs": ["a"]}
-    counts = {"num_read": 1000, "num_rejected": 125, "started_at": now, "ended_at": now}
-    put(small, INGESTS.name, [row | counts])
+    counts = {"num_read": 1000, "num_new": 875, "num_rejected": 125}
+    put(small, INGESTS.name, [row | counts | {"started_at": now, "ended_at": now}])
     top = html_of(small).partition("<main>")[0]
     assert "ROWS ARE MISSING" in top and "12.5 % of the rows" in top
 

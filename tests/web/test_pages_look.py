@@ -156,7 +156,7 @@ def test_signing_in_and_out(chromium: Any, fresh_closed_site: Running) -> None:
         assert "/sign-in?next=" in page.page.url
         page.page.fill("input[name=token]", "hakaru_wrong")
         page.page.click("button")
-        assert "not known" in page.page.locator("[role=alert]").inner_text()
+        assert "unknown, revoked or expired" in page.page.locator("[role=alert]").inner_text()
         page.open("/people?kind=accounts")
         page.page.fill("input[name=token]", fresh_closed_site.secrets["operator"])
         page.page.click("button")

@@ -169,7 +169,7 @@ def test_a_pager_says_which_rows_and_leads_to_the_others(client: httpx.Client) -
 
     assert pager(1) == ("Previous 1–3 of 7 jobs Next", ["2"])
     assert pager(2) == ("Previous 4–6 of 7 jobs Next", [None, "3"])
-    assert pager(3) == ("Previous 7–7 of 7 jobs Next", ["2"])
+    assert pager(3) == ("Previous 7 of 7 jobs Next", ["2"])
 
 
 def test_a_form_sends_the_filters_along_but_not_the_page(client: httpx.Client) -> None:

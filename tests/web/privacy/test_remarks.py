@@ -18,7 +18,8 @@ from hakaru.schema import STATES
 from hakaru.web.access import Viewer
 from hakaru.web.filters import AnalysisQuery, Filters
 from hakaru.web.privacy import look_at
-from hakaru.web.privacy._partition import COLUMNS, MEASURES, partitioned
+from hakaru.web.privacy._partition import COLUMNS, MEASURES, NAMES, partitioned
+from hakaru.web.privacy._people import FEWEST
 from hakaru.web.problems import Refused
 from hakaru.web.readers import Readers
 from hakaru.web.service import Asker, Service
@@ -216,4 +217,13 @@ def _changes(jobs: Jobs) -> Iterator[tuple[Jobs, Jobs]]:
 
 
 def _table(jobs: Jobs) -> pa.Table:
-    return pa.table({name: [job[name] for job in jobs] for name in (*COLUMNS, "holder", *MEASURES)})
+    """As the query for the partition gives it: names of few people are no names."""
+    columns = {name: [job[name] for job in jobs] for name in (*COLUMNS, "holder", *MEASURES)}
+    for name in NAMES:
+        people: dict[Any, set[str]] = {}
+        for job in jobs:
+            people.setdefault(job[name], set()).add(job["holder"])
+        rare = [len(people[job[name]]) < FEWEST for job in jobs]
+        columns[name] = [None if few else job[name] for job, few in zip(jobs, rare, strict=True)]
+        columns[f"{name}_is_rare"] = rare
+    return pa.table(columns)
