@@ -21,9 +21,9 @@ from tests.web._site import running
 NOW = ("busy_pes", "jobs_running", "jobs_waiting", "pes_waiting")
 ZONED = "; UnixStartTime: 749433603\n; TimeZoneString: US/Pacific\n"
 # job, submitted, wait, run time, processors, …, state, user, group, …
-UNJOBS = "c: 30 of 30 jobs"
-STARTED = "{i} {at} -1 600 4 -1 -1 -1 -1 -1 -1 {user} 1 -1 -1 -1 -1 -1\n"
+UNSTARTED = "{i} {at} -1 600 4 -1 -1 -1 -1 -1 -1 {user} 1 -1 -1 -1 -1 -1\n"
 STARTED = "{i} {at} 30 600 4 -1 -1 -1 -1 -1 1 {user} 1 -1 -1 -1 -1 -1\n"
+JOBS = "c: 30 of 30 jobs"
 
 
 def swf(folder: Path, header: str, line: str) -> Lake:
