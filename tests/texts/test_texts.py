@@ -160,7 +160,7 @@ def test_rules_keep_their_values_in_every_language() -> None:
 
 
 def test_a_machine_without_gpus_has_processors() -> None:
-    assert language("en", "cpu").column("num_pes") == "processors"
+    assert language("en", "cpu").column("num_pes") == "Processors"
     assert language("ja", "cpu").column("pe_hours") == "プロセッサ 時間"
 
 

@@ -219,5 +219,7 @@ def test_a_user_reads_what_the_log_does_not_say(
 def test_cards_of_processors_do_not_say_gpus(tmp_path: Path) -> None:
     with asked(swf(tmp_path, ZONED, STARTED)) as client:
         page, single = get(client, "/workload"), get(client, "/workload/gpus-single-node")
+        heads = table(get(client, "/workload/parallelism"))[0]
     assert "Processors of single-node jobs" in plain(page) and "GPUs of" not in plain(page)
     assert "How many processors of a node do" in plain(single) and "GPUs of" not in plain(single)
+    assert "Processor-hours" in heads and "GPU-hours" not in heads

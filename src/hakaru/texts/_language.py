@@ -45,7 +45,9 @@ class Language:
         return self._in_processors(said) if section in BY_UNIT else said
 
     def column(self, name: str) -> str:
-        return self.told("column", name, name)
+        """A column's heading; one that begins with the unit begins with a capital too."""
+        text = self.told("column", name, name)
+        return text if text == name else text[:1].upper() + text[1:]
 
     def rule(self, rule: str) -> str:
         """A rule of an analysis; the two that carry a value have a pattern."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hakaru.analyses import load_all
-from hakaru.texts import language
+from hakaru.texts import Language, language
 from hakaru.web.models import AnalysisInfo
 from hakaru.web.pages import _address as address
 from hakaru.web.pages._frame import Frame
@@ -13,7 +13,10 @@ from hakaru.web.pages._frame import Frame
 
 @dataclass(frozen=True)
 class Card:
+    """Its texts and `words` are in GPUs or processors: what the first cluster's sizes count, as in the figure."""
+
     info: AnalysisInfo
+    words: Language
     figure: str
     csv: str
     parquet: str
@@ -38,8 +41,10 @@ def card(
         extra.append(("weight", frame.weight))
     asked = [*base, *extra]
     data = f"/api/v1/analyses/{info.id}"
+    words = _words(frame, cluster)
     return Card(
-        info=_in_unit(frame, info, cluster),
+        info=_in_unit(info, words),
+        words=words,
         figure=address.written(f"/api/v1/figures/{info.id}", asked),
         csv=address.written(data, asked, format="csv"),
         parquet=address.written(data, asked, format="parquet"),
@@ -51,10 +56,12 @@ def card(
     )
 
 
-def _in_unit(frame: Frame, info: AnalysisInfo, cluster: str | None) -> AnalysisInfo:
-    """Its texts in GPUs or processors: what the first cluster's sizes count, as in the figure."""
+def _words(frame: Frame, cluster: str | None) -> Language:
     first = cluster or frame.one.cluster[0]
-    words = language("en", next((c.unit for c in frame.clusters if c.name == first), "gpu"))
+    return language("en", next((c.unit for c in frame.clusters if c.name == first), "gpu"))
+
+
+def _in_unit(info: AnalysisInfo, words: Language) -> AnalysisInfo:
     texts = ("title", "question", "description")
     said = {name: words.told(name, info.id, getattr(info, name)) for name in texts}
     return info.model_copy(update=said)
