@@ -13,7 +13,7 @@ from hakaru.web.pages._frame import Frame
 
 @dataclass(frozen=True)
 class Card:
-    """Its texts and `words` are in GPUs or processors: what the first cluster's sizes count, as in the figure."""
+    """Its texts and `words` are in GPUs or processors: what the first cluster counts, as in the figure."""
 
     info: AnalysisInfo
     words: Language
