@@ -350,9 +350,11 @@ def test_only_what_was_asked_for_stands_beside(tokyo: Lake) -> None:
         jobs = find_metrics(["num_jobs"])
         every = compare(session, ["d"], jobs, None, Selection())
         some = compare(session, ["d"], jobs, ["Kraken"], Selection())
+        part = compare(session, ["d"], jobs, ["Helios-Venus"], Selection())
     assert {"Helios", "Philly"} <= every.lines[0].published.keys()
     assert "Helios-Venus" not in every.lines[0].published, "a part of a whole that is there"
     assert list(some.lines[0].published) == ["Kraken"]
+    assert list(part.lines[0].published) == ["Helios-Venus"], "a part that is asked for by its name"
     assert every.missing == {"d": 0.25}
 
 

@@ -23,11 +23,18 @@ ROWS: list[dict[str, Any]] = [
     },
     {"queue": "short", "num_jobs": 30, "share": 0.1683, "mean": None, "low": None, "high": None},
 ]
+ZEROS: list[dict[str, Any]] = [{"queue": "normal", "num_jobs": 0}, {"queue": "long", "num_jobs": 8}]
 
 
 def claim(published: str, **fields: Any) -> Claim:
     fields = {"column": "num_jobs", "row": {"queue": "normal"}, **fields}
     return Claim(where="Fig. 1", says="a number", published=published, analysis="queues", **fields)
+
+
+def test_a_zero_is_a_number() -> None:
+    assert judge(claim("0"), ZEROS).verdict == "same"
+    for published, reduce in (("0", "min"), ("4", "mean")):
+        assert judge(claim(published, row={}, reduce=reduce), ZEROS).verdict == "same", reduce
 
 
 @pytest.mark.parametrize(
