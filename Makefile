@@ -14,7 +14,8 @@ demo: $(VENV)/.base
 test: $(VENV)/.dev
 	scripts/install-system-packages
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not alone'
+	$(BIN)/python -m pytest -m alone
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -39,7 +40,7 @@ $(VENV)/.base: pyproject.toml constraints.txt hatch_build.py $(MISSING)
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
-	$(PIP) -e '.[dev,sim,spark,web]'
+	$(PIP) -e '.[dev,measure,sim,spark,web]'
 	touch $@
 
 clean:
