@@ -124,6 +124,31 @@ def refuse_link(path: Path) -> None:
         )
 
 
+def replace_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all, for those who may read its folder, and never through a link.
+
+    What is written first has a name that nobody can guess, and is made anew.
+    """
+    refuse_link(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, file_mode(path.parent))
+            file.write(text)
+            file.flush()
+            os.fsync(handle)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def file_mode(folder: Path) -> int:
+    """Of a new file: for the group too where the folder is a group's."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    return SHARED_FILE if mode & SHARED_FOLDER == SHARED_FOLDER else 0o600
+
+
 def spill_folder() -> Path:
     """A folder of this process for what does not fit into memory; it goes when the process ends."""
     return _spill_folder(os.getpid())
