@@ -1,0 +1,147 @@
+"""PCIe links of GPUs and network cards: a card at x8 instead of x16 works without any error."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hakaru.measure.preflight.answers import problem_of
+from hakaru.measure.preflight.check import Ask, Finding, failed, node_check, passed, warned
+from hakaru.measure.preflight.facts import Node, fact
+from hakaru.measure.preflight.machine import Absent, Machine, Unread
+
+FOLDER = "/sys/bus/pci/devices"
+# by how the PCI class begins: 03 is a display controller; AMD's MI300 is a processing accelerator, 1200
+KINDS = {"03": "GPU", "1200": "GPU", "0200": "network card", "0207": "InfiniBand card"}
+NVIDIA, AMD = "10de", "1002"
+BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+MOST_LANES = 32  # the kernel writes 255 for an unknown width, and 0 for virtual functions
+
+
+@fact("pci-devices")
+def pci_devices(machine: Machine) -> list[dict[str, Any]]:
+    """GPUs and network cards with the width and speed of their links; null where unknown."""
+    if machine.missing("/sys/bus/pci"):
+        raise Absent("this node has no PCI bus")
+    ids = [name for name in machine.names(FOLDER) if BUS_ID.fullmatch(name)]
+    kinds = {id: _kind(machine.text(f"{FOLDER}/{id}/class")) for id in ids}
+    return [_device(machine, id, kind) for id, kind in kinds.items() if kind]
+
+
+def gpus_of(devices: Sequence[Any], vendor: str) -> list[str]:
+    """The bus ids of a vendor's GPUs among the devices of `pci-devices`."""
+    found = [each for each in devices if each["kind"] == "GPU" and each["vendor"] == vendor]
+    return [str(each["bus"]) for each in found]
+
+
+def has_gpus(answer: Mapping[str, Any]) -> bool:
+    """Whether a node has GPUs, or may have them: what cannot be read is no proof that it has none."""
+    if problem_of(answer):
+        return True
+    try:
+        devices = Node(answer)["pci-devices"]
+    except Absent:
+        return False
+    except Unread:
+        return True
+    return any(gpus_of(devices, vendor) for vendor in (NVIDIA, AMD))
+
+
+@node_check(
+    "pcie-width",
+    title="Width of PCIe links",
+    why="MN-1 had cards that came up at x8 instead of x16, looked healthy, and took long to find.",
+)
+def pcie_width(node: Node, ask: Ask) -> Finding:
+    devices = [each for each in node["pci-devices"] if _lanes(each["max_width"])]
+    if not devices:
+        raise Absent("no GPU or network card reports the width of its link, as for virtual devices")
+    dark = [str(each["bus"]) for each in devices if not _lanes(each["width"])]
+    if dark:
+        raise Unread(f"{', '.join(dark)}: the current width of the link cannot be read")
+    narrow = [each for each in devices if each["width"] < each["max_width"]]
+    if not narrow:
+        return passed(f"{len(devices)} links at full width", "full width")
+    found = ", ".join(
+        f"{named(each)} runs x{each['width']} of x{each['max_width']}" for each in narrow
+    )
+    return failed(found, "full width", reseat(str(narrow[0]["bus"])))
+
+
+@node_check(
+    "pcie-speed",
+    title="Speed of PCIe links",
+    why="Each lower PCIe generation halves the bandwidth. Idle GPUs lower it to save power.",
+    essential=False,
+    by_hand="sudo lspci -vv | grep -E 'LnkCap|LnkSta'",
+)
+def pcie_speed(node: Node, ask: Ask) -> Finding:
+    devices = [each for each in node["pci-devices"] if each["speed"] and each["max_speed"]]
+    if not devices:
+        raise Absent("no GPU or network card reports the speed of its link, as for virtual devices")
+    slow = [each for each in devices if _rate(each["speed"]) < _rate(each["max_speed"])]
+    if not slow:
+        return passed(f"{len(devices)} links at full speed", "full speed")
+    found = ", ".join(f"{named(each)} runs {each['speed']} of {each['max_speed']}" for each in slow)
+    if all(each["kind"] == "GPU" for each in slow):
+        return passed(
+            f"{found}; normal for idle GPUs, so measure under load", "full speed under load"
+        )
+    bus = next(str(each["bus"]) for each in slow if each["kind"] != "GPU")
+    return warned(found, "full speed", f"lspci -vvs {shlex.quote(bus)} | grep -E 'LnkCap|LnkSta'")
+
+
+def named(device: Any) -> str:
+    return f"{device['kind']} {device['bus']}"
+
+
+def reseat(bus: str) -> str:
+    return (
+        f"cat {shlex.quote(f'{FOLDER}/{bus}/current_link_width')}"
+        "  # reseat the card, check its riser and the slot's lanes in the BIOS, then check again"
+    )
+
+
+def _kind(text: str) -> str | None:
+    """0x030200 is a GPU; None is neither a GPU nor a network card."""
+    code = text.removeprefix("0x").lower()
+    return next((kind for start, kind in KINDS.items() if code.startswith(start)), None)
+
+
+def _device(machine: Machine, id: str, kind: str) -> dict[str, Any]:
+    where = f"{FOLDER}/{id}"
+    return {
+        "bus": id,
+        "kind": kind,
+        "vendor": machine.text(f"{where}/vendor").removeprefix("0x").lower(),
+        "device": machine.text(f"{where}/device").removeprefix("0x").lower(),
+        "width": _lanes(_link_file(machine, f"{where}/current_link_width")),
+        "max_width": _lanes(_link_file(machine, f"{where}/max_link_width")),
+        "speed": _speed(_link_file(machine, f"{where}/current_link_speed")),
+        "max_speed": _speed(_link_file(machine, f"{where}/max_link_speed")),
+    }
+
+
+def _link_file(machine: Machine, path: str) -> str | None:
+    """A file of the link; None where it is missing or refused, as for virtual devices."""
+    try:
+        return machine.text(path)
+    except Unread:
+        return None
+
+
+def _lanes(value: Any) -> int | None:
+    lanes = int(value) if str(value).isdecimal() else 0
+    return lanes if 1 <= lanes <= MOST_LANES else None
+
+
+def _speed(text: str | None) -> str | None:
+    """`16.0 GT/s PCIe`, or nothing for `Unknown speed`."""
+    found = re.match(r"\d+(\.\d+)? GT/s", text or "")
+    return found.group() if found else None
+
+
+def _rate(speed: Any) -> float:
+    return float(str(speed).split()[0])

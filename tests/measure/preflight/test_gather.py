@@ -1,0 +1,90 @@
+"""Gathering: on this machine, on one where nothing can be read, and of a command that hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.measure.preflight import FACTS, Ask, gather, judge, machine, read_answer
+from hakaru.measure.verdict import Verdict
+
+# of this Python, not of the root
+OURS = {
+    "environment",
+    "wall-clock",
+    "version-python",
+    "version-hakaru",
+    "version-torch",
+    "version-numpy",
+    "version-cuda",
+    "version-rocm",
+    "version-nccl",
+}
+
+
+def test_this_machine_prints_facts_that_can_be_judged() -> None:
+    program = (
+        "import atexit, runpy, sys; sys.argv[1:] = ['localhost']; "
+        "atexit.register(lambda: sys.stderr.write(str('torch' in sys.modules))); "
+        "runpy.run_module('hakaru.measure.preflight', run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, "False")
+    answer = read_answer("here", done.stdout, 0.0, 4e9)
+    assert json.loads(json.dumps(answer)) == answer
+    assert set(answer["facts"]) == set(FACTS.ids())
+    assert answer["facts"]["memory"]["value"]["MemTotal"] > 0
+    preflight = judge([answer], Ask(2, 2, gpus_per_node=0))
+    assert {row.check.id for row in preflight.rows} >= {"open-files", "free-memory", "same-torch"}
+    assert not any("unexpected form" in row.finding.found for row in preflight.rows)
+
+
+def test_what_cannot_be_read_is_null_with_a_reason(tmp_path: Path) -> None:
+    def nothing(command: object) -> subprocess.CompletedProcess[str]:
+        raise PermissionError(13, "Permission denied")
+
+    facts = gather(tmp_path, {}, nothing)
+
+    for id, found in facts["facts"].items():
+        if id not in OURS:
+            assert found["value"] is None
+            assert found["reason"]
+            assert found["absent"] is False, (id, found)
+    preflight = judge([facts], Ask(2, 2))
+    assert preflight.verdict is Verdict.NOT_MEASURED
+    assert not [row for row in preflight.rows[1:] if row.finding.status in ("pass", "warn")]
+
+
+def test_secrets_of_the_environment_stay_where_they_are(tmp_path: Path) -> None:
+    facts = gather(
+        tmp_path, {"NCCL_IB_HCA": "mlx5", "AWS_SECRET_ACCESS_KEY": "hush"}, machine.run_command
+    )
+
+    assert facts["facts"]["environment"]["value"] == {"NCCL_IB_HCA": "mlx5"}
+    assert "hush" not in json.dumps(facts)
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(HakaruError, match="host names"):
+        gather(peers=["--help"])
+
+
+def test_a_command_that_hangs_is_given_up_and_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine, "TIMEOUT_S", 0.3)
+    pid = tmp_path / "pid"
+    with pytest.raises(subprocess.TimeoutExpired):
+        machine.run_command(["sh", "-c", f"echo $$ > {pid}; exec sleep 60"])
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
