@@ -1,0 +1,145 @@
+"""The tables of nccl-tests, whether they were printed as text or written as JSON."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+OUT_OF_PLACE, IN_PLACE = "out-of-place", "in-place"
+ENDS_EARLY = "the output ends before its summary: the run was killed or did not finish"
+# nccl-tests' programs whose benchmark has another name here; the others keep theirs
+COLLECTIVES = {
+    "all_reduce": "all-reduce",
+    "all_gather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "broadcast": "broadcast",
+    "alltoall": "all-to-all",
+}
+OTHERS = ("alltoallv", "sendrecv", "hypercube", "scatter", "gather", "reduce")
+DTYPES = {
+    "half": "fp16",
+    "float": "fp32",
+    "double": "fp64",
+    "bfloat16": "bf16",
+    "f8e4m3": "fp8-e4m3",
+    "f8e5m2": "fp8-e5m2",
+}
+RATIO_ERROR = 0.02  # bandwidths are printed with two digits after the point
+LEAST_GBYTES_S = 5.0
+# by how much a bandwidth may differ from size ÷ time: programs count the bytes of a rank itself or do not,
+# and the bus of an all-reduce moves up to twice the size
+MOST_FACTOR = 2.1
+ROUNDED_GBYTES_S = 0.01
+
+
+@dataclass(frozen=True)
+class Half:
+    """One of the two measurements of a row.
+
+    `num_wrong` is None where the values were not counted, and infinite where the count cannot be read.
+    """
+
+    time_us: float | None
+    algbw: float | None
+    busbw: float | None
+    is_checked: bool
+    num_wrong: float | None = None
+    iterations_us: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A size of message: what was sent, and how it went out of place and in place."""
+
+    num_bytes: int
+    dtype: str
+    redop: str
+    root: int
+    halves: dict[str, Half]
+
+
+@dataclass
+class Table:
+    """One run of one program, as far as it came."""
+
+    name: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    hosts: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    num_ranks: int = 0
+    is_cpu_time: bool = False
+    rows: list[Row] = field(default_factory=list)
+    num_out_of_bounds: int | None = None
+    average_busbw: float | None = None
+    is_average_ok: bool = True  # of every summary, should there be several
+    error: str = ""
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    def count_out_of_bounds(self, count: int) -> None:
+        """Of several summaries the worst counts."""
+        self.num_out_of_bounds = max(self.num_out_of_bounds or 0, count)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.num_out_of_bounds is not None and self.average_busbw is not None
+
+
+def contradiction(table: Table, num_bytes: int, half: Half) -> str:
+    """Which bandwidth does not follow from the size and the time; the processor's time is another one."""
+    if table.is_cpu_time or not half.time_us or half.time_us < 0:
+        return ""
+    follows = num_bytes / half.time_us / 1e3
+    least_busbw = follows / MOST_FACTOR / 2 if table.num_ranks > 1 else 0.0
+    limits = [
+        ("algbw", half.algbw, follows / MOST_FACTOR, follows * MOST_FACTOR),
+        ("busbw", half.busbw, least_busbw, follows * MOST_FACTOR * 2),
+    ]
+    return next(
+        (
+            f"{name} is {value:g} GB/s, but the size divided by the time is {follows:g} GB/s"
+            for name, value, least, most in limits
+            if value is not None
+            and not least - ROUNDED_GBYTES_S <= value <= most + ROUNDED_GBYTES_S
+        ),
+        "",
+    )
+
+
+def benchmark_of(table: Table, path: Path) -> str:
+    """The collective's id: by the program's name, the file's name, or the ratio of the bandwidths.
+
+    Versions before 2.17 do not print the program's name.
+    """
+    program = re.sub(r"_perf.*", "", table.name.rpartition("/")[2])
+    if program:
+        return COLLECTIVES.get(program, program.replace("_", "-"))
+    return _by_file_name(path) or _by_ratio(table)
+
+
+def _by_file_name(path: Path) -> str:
+    squeezed = re.sub(r"[^a-z]", "", path.stem.lower())
+    # the longest first, so that `reduce` does not claim an all-reduce
+    names = sorted([*COLLECTIVES, *OTHERS], key=len, reverse=True)
+    found = next((name for name in names if name.replace("_", "") in squeezed), "")
+    return COLLECTIVES.get(found, found)
+
+
+def _by_ratio(table: Table) -> str:
+    """Of the collectives with an operation and no root, only all-reduce has the ratio 2(n − 1)/n."""
+    n = table.num_ranks
+    halves = [
+        half
+        for row in table.rows
+        for half in row.halves.values()
+        if row.redop not in ("", "none") and row.root < 0
+    ]
+    ratios = [
+        (half.busbw or 0) / half.algbw
+        for half in halves
+        if half.algbw is not None and half.algbw > LEAST_GBYTES_S
+    ]
+    close = [abs(ratio * n / (2 * n - 2) - 1) < RATIO_ERROR for ratio in ratios if n > 1]
+    return "all-reduce" if close and all(close) else ""

@@ -1,0 +1,180 @@
+"""The text that nccl-tests and rccl-tests print, of all versions.
+
+Tables are read by the names in their heading: collectives and versions differ in the columns that they
+have. Old versions have `error`, the largest deviation, in the place of `#wrong`, and leave the cell of an
+operation empty where there is none. Seen in NVIDIA/nccl-tests, src/util.cu (2.17 and later), src/common.cu
+(before), and in logs of microsoft/superbenchmark, tests/data/nccl_*.log.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import datetime
+
+from hakaru.measure.imports._base import clip, local_time, number, whole
+from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Table
+
+# what mpirun -tag-output and srun --label put before a line
+PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\d+: )")
+PARAMETERS = re.compile(r"^#\s*nThreads?:?\s+\d+\s")
+HEADING = re.compile(r"^#\s+size\s+count\s.*\balgbw\s+busbw\b")
+RANK = re.compile(
+    r"^#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)"
+)
+VERSION = re.compile(r"^#\s*nccl-tests version (\S+)(?:.*nccl-library=(\d+))?")
+STARTING = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
+PROGRAM = re.compile(r"\b([a-z]+(?:_[a-z]+)*_perf)(?:_mpi)?\b")
+OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\S+)\s*(\S*)")
+AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:\s*(\S+)\s*(OK|FAILED)?")
+ERROR = re.compile(r"^# error: (.+)")
+FAILURE = re.compile(r"\bTest (?:NCCL |CUDA )?failure.*")
+DATA = re.compile(r"^\s*\d+\s+\d+\s+[A-Za-z]")
+UNCOUNTED = "N/A"
+TIMES = ("time", "cputime")
+
+
+class Reader:
+    """Goes through the lines once; a new heading begins a new table."""
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self.notes: list[str] = []
+        self._table = Table()
+        self._columns: list[str] = []
+        self._has_begun = False
+
+    def read(self, text: str) -> list[Table]:
+        for at, line in enumerate(text.splitlines(), start=1):
+            self._line(PREFIX.sub("", line[:4000]), at)
+        self._finish()
+        return self.tables
+
+    def _line(self, line: str, at: int) -> None:
+        if not line.startswith("#"):
+            self._plain(line, at)
+        elif PARAMETERS.match(line):
+            self._next_after_heading()
+            self._has_begun = True
+        elif HEADING.match(line):
+            self._next_after_heading()
+            self._has_begun, self._columns = True, line.lstrip("# ").split()
+        elif found := RANK.match(line):
+            self._table.num_ranks += 1
+            _append(self._table.hosts, found[1])
+            _append(self._table.models, found[2])
+        elif not self._ends(line):
+            self._names(line)
+
+    def _plain(self, line: str, at: int) -> None:
+        """A row, an error, or a command line printed before the table."""
+        is_inside = bool(self._columns) and not self._table.is_complete
+        if DATA.match(line):
+            self._data(line, at)
+        elif found := FAILURE.search(line):
+            self._table.error = self._table.error or clip(found[0])
+        elif not is_inside and (found := PROGRAM.search(line)):
+            # inside a table it is a debug line
+            self._next_after_heading()
+            self._table.name = clip(found[1])
+
+    def _ends(self, line: str) -> bool:
+        table = self._table
+        if found := OUT_OF_BOUNDS.match(line):
+            # never fewer than one where it does not say OK
+            count = whole(found[1])
+            table.count_out_of_bounds(1 if count is None else max(count, int(found[2] != "OK")))
+        elif found := AVERAGE.match(line):
+            table.average_busbw = number(found[1])
+            table.is_average_ok = table.is_average_ok and found[2] != "FAILED"
+        elif found := ERROR.match(line):
+            table.error = table.error or clip(found[1])
+        return bool(found)
+
+    def _names(self, line: str) -> None:
+        if found := VERSION.match(line):
+            self._next_after_heading()
+            named = {"nccl-tests": found[1], "nccl": found[2]}
+            self._table.versions = {name: clip(it) for name, it in named.items() if it}
+        elif found := STARTING.match(line):
+            self._next_after_heading()
+            self._table.name = clip(found[1])
+
+    def _data(self, line: str, at: int) -> None:
+        if not self._columns:
+            return
+        row = _row(line.split(), self._columns)
+        if self._table.is_complete:
+            if row is not None:  # else it is of another program
+                self._table.error = self._table.error or f"line {at:,}: a row after the summary"
+            return
+        if row is None:
+            problem = f"line {at:,}: the row does not fit its heading"
+            self.notes.append(problem)
+            self._table.error = self._table.error or problem
+            return
+        self._table.is_cpu_time = "cputime" in self._columns
+        if "timestamp" in self._columns:
+            self._stamp(local_time(" ".join(line.split()[-2:])))
+        self._table.rows.append(row)
+
+    def _stamp(self, moment: datetime | None) -> None:
+        self._table.started_at = self._table.started_at or moment
+        self._table.ended_at = moment or self._table.ended_at
+
+    def _next_after_heading(self) -> None:
+        if self._columns:
+            self._finish()
+
+    def _finish(self) -> None:
+        if self._has_begun:
+            self.tables.append(self._table)
+        self._table, self._columns, self._has_begun = Table(), [], False
+
+
+def _row(cells: list[str], columns: list[str]) -> Row | None:
+    """Cells by their columns: those before the first time from the left, the others from the right."""
+    first = next((at for at, name in enumerate(columns) if name in TIMES), len(columns))
+    measured = [part for name in columns[first:] for part in _parts(name)]
+    num_given = len(cells) - len(measured)
+    # an old all-to-all has a column for the operation and nothing in it
+    has_gap = columns[3:first] == ["redop"] and number("".join(cells[3:4])) is not None
+    num_bytes = whole(cells[0])
+    if num_bytes is None or not measured or num_given != first - has_gap:
+        return None
+    given, values = cells[:num_given], cells[num_given:]
+    redop = next((cell for cell in given[3:] if number(cell) is None), "")
+    root = next((int(cell) for cell in given[3:] if re.fullmatch(r"-?\d{1,9}", cell)), -1)
+    return Row(num_bytes, clip(given[2]), clip(redop), root, _halves(values, measured))
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return ("date", "clock") if name == "timestamp" else (name,)
+
+
+def _halves(values: list[str], columns: list[str]) -> dict[str, Half]:
+    starts = [at for at, name in enumerate(columns) if name in TIMES]
+    ends = [*starts[1:], len(columns)]
+    halves = (
+        _half(dict(zip(columns[start:end], values[start:end], strict=True)))
+        for start, end in zip(starts, ends, strict=True)
+    )
+    return dict(zip((OUT_OF_PLACE, IN_PLACE), halves, strict=False))
+
+
+def _half(cells: dict[str, str]) -> Half:
+    wrong = cells.get("#wrong", cells.get("error", UNCOUNTED))
+    count = None if wrong == UNCOUNTED else number(wrong)
+    is_readable = count is not None or wrong == UNCOUNTED
+    return Half(
+        time_us=number(cells.get("time", cells.get("cputime"))),
+        algbw=number(cells.get("algbw")),
+        busbw=number(cells.get("busbw")),
+        is_checked=count is not None,
+        num_wrong=(count if "#wrong" in cells else None) if is_readable else math.inf,
+    )
+
+
+def _append(names: list[str], name: str) -> None:
+    if clip(name) not in names:
+        names.append(clip(name))

@@ -1,0 +1,206 @@
+"""nccl-tests and rccl-tests: the printed tables and the file of `-J`, as measurements of collectives.
+
+`time`, `algbw` and `busbw` mean what they mean in our own collectives, and parameters and model are those of
+our own runs, so that both meet in a comparison, a baseline and a history. Out of place has the plain
+parameters; in place is a parameter of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from hakaru.errors import HakaruError
+from hakaru.measure._base import Quantity
+from hakaru.measure.collective.operations import QUANTITIES as OWN_QUANTITIES
+from hakaru.measure.imports._base import (
+    UNKNOWN_HOST,
+    UNKNOWN_RANKS,
+    Collected,
+    Found,
+    Importer,
+    Key,
+    ResultFile,
+    clip,
+    noted,
+    where,
+)
+from hakaru.measure.imports._nccl_json import read_table
+from hakaru.measure.imports._nccl_tables import (
+    DTYPES,
+    ENDS_EARLY,
+    IN_PLACE,
+    OUT_OF_PLACE,
+    Half,
+    Row,
+    Table,
+    benchmark_of,
+    contradiction,
+)
+from hakaru.measure.imports._nccl_text import HEADING, PARAMETERS, PREFIX, Reader
+from hakaru.measure.verdict import Verdict
+
+TITLE = "nccl-tests"
+UNCHECKED = "nccl-tests did not check the values (#wrong is N/A); run it with -c 1"
+MOST_HOSTS = 4000  # characters of their names
+ITERATION = Quantity("iteration-time", "µs", "lower")
+QUANTITIES = {each.name: (each.unit, each.better) for each in (*OWN_QUANTITIES, ITERATION)}
+
+
+def recognises(path: Path, head: str) -> bool:
+    if head.lstrip().startswith("{"):
+        return '"nccl_version"' in head or '"minimum_bytes"' in head
+    lines = (PREFIX.sub("", line) for line in head.splitlines() if "#" in line[:40])
+    return any(PARAMETERS.match(line) or HEADING.match(line) for line in lines)
+
+
+def read(file: ResultFile, text: str) -> Found:
+    notes: list[str] = []
+    if text.lstrip().startswith("{"):
+        tables = [read_table(file.path, text)]
+    else:
+        reader = Reader()
+        tables, notes = reader.read(text), reader.notes
+    collected = Collected(TITLE)
+    for table in tables:
+        _add_table(collected, table, file, notes)
+    starts = [table.started_at for table in tables if table.started_at]
+    ends = [table.ended_at for table in tables if table.ended_at]
+    started_at = min(starts, default=file.modified_at)
+    ended_at = max([started_at, *ends] if starts else [file.modified_at])
+    place = _place(file, tables)
+    return Found(collected.measurements(started_at, ended_at, place), noted(notes))
+
+
+IMPORTER = Importer(
+    id="nccl-tests",
+    title=TITLE,
+    looks="text with `# nThread … minBytes …` and a table with algbw and busbw, or the file of -J",
+    recognises=recognises,
+    read=read,
+)
+
+
+def _add_table(collected: Collected, table: Table, file: ResultFile, notes: list[str]) -> None:
+    benchmark = benchmark_of(table, file.path)
+    if not benchmark:
+        raise HakaruError(
+            f"{where(file.path)}: a table does not name its collective;"
+            " name the file after it, such as all_reduce.txt"
+        )
+    host = clip(",".join(table.hosts), MOST_HOSTS) or file.host or UNKNOWN_HOST
+    device = f"{table.num_ranks} ranks" if table.num_ranks else UNKNOWN_RANKS
+    group = Key(benchmark, "time", "µs", "lower", host, device, model=_model(table))
+    notes += _notes(benchmark, table)
+    if not table.rows:
+        reason = table.error or (ENDS_EARLY if not table.is_complete else "the table has no rows")
+        collected.add(group, None, Verdict.FAILED, reason)
+    for row in table.rows:
+        _add_row(collected, table, row, group, notes)
+
+
+def _model(table: Table) -> str:
+    """As our own runs are called: by the GPU of rank 0."""
+    return f"{table.models[0]} ranks" if table.models else ""
+
+
+def _notes(benchmark: str, table: Table) -> list[str]:
+    """What keeps the numbers from meeting those of our own runs."""
+    lacks = [("number of ranks", table.num_ranks), ("GPU model", table.models)]
+    notes = [
+        f"the {name}, which the file does not name: {benchmark} is not compared with own runs"
+        for name, found in lacks
+        if not found
+    ]
+    if len(table.models) > 1:
+        others = ", ".join(table.models[1:4])
+        notes.append(f"{others}: {benchmark} is listed under the GPU of rank 0, {table.models[0]}")
+    return notes
+
+
+def _add_row(collected: Collected, table: Table, row: Row, group: Key, notes: list[str]) -> None:
+    if row.num_bytes == 0 and not any(half.num_wrong for half in row.halves.values()):
+        notes.append(f"{group.benchmark}: rows of 0 bytes, which move nothing")
+        return
+    is_out_checked = OUT_OF_PLACE in row.halves and row.halves[OUT_OF_PLACE].is_checked
+    for name, half in row.halves.items():
+        if name == IN_PLACE and is_out_checked and not (half.is_checked or half.num_wrong):
+            notes.append(f"{group.benchmark} in place, which nccl-tests does not check")
+            continue
+        verdict, reason = _judged(table, row.num_bytes, half)
+        parameters = _parameters(table, row, name)
+        for quantity, samples in _quantities(half):
+            unit, better = QUANTITIES[quantity]
+            key = group._replace(quantity=quantity, unit=unit, better=better, parameters=parameters)
+            for sample in samples:
+                collected.add(key, sample, verdict, reason)
+
+
+def _quantities(half: Half) -> list[tuple[str, tuple[float | None, ...]]]:
+    """A bandwidth of 0 was rounded away in print; the time still holds it."""
+    time_us = half.time_us if (half.time_us or 0) > 0 else None
+    return [
+        ("time", (time_us,)),
+        ("algbw", () if half.algbw == 0 else (half.algbw,)),
+        ("busbw", () if half.busbw == 0 else (half.busbw,)),
+        ("iteration-time", half.iterations_us),
+    ]
+
+
+def _parameters(table: Table, row: Row, half: str) -> tuple[tuple[str, int | str], ...]:
+    """Those of our own collectives, and what differs from them."""
+    found: dict[str, int | str] = {
+        "bytes": row.num_bytes,
+        "dtype": DTYPES.get(row.dtype, row.dtype),
+    }
+    if table.num_ranks:
+        found["ranks"] = table.num_ranks
+    if row.redop not in ("", "none", "sum"):
+        found["redop"] = row.redop
+    if row.root > 0:
+        found["root"] = row.root
+    if half == IN_PLACE:
+        found["buffer"] = IN_PLACE
+    if table.is_cpu_time:
+        found["timed"] = "cpu"
+    return tuple(found.items())
+
+
+def _judged(table: Table, num_bytes: int, half: Half) -> tuple[Verdict, str]:
+    if half.num_wrong == math.inf:
+        return Verdict.FAILED, "the number of wrong values cannot be read"
+    if half.num_wrong:
+        return Verdict.FAILED, f"{half.num_wrong:,.0f} wrong values"
+    if table.error:
+        return Verdict.FAILED, f"nccl-tests stopped with an error: {table.error}"
+    if not table.is_complete:
+        return Verdict.FAILED, ENDS_EARLY
+    if table.num_out_of_bounds:
+        return (
+            Verdict.FAILED,
+            f"{table.num_out_of_bounds:,} values out of bounds in this run (FAILED)",
+        )
+    if not (half.time_us or 0) > 0:
+        return Verdict.FAILED, "the time is not a number above 0"
+    if problem := contradiction(table, num_bytes, half):
+        return Verdict.FAILED, problem
+    if not table.is_average_ok:
+        average = f"{table.average_busbw or 0:g} GB/s"
+        return (
+            Verdict.SLOW,
+            f"nccl-tests reports FAILED: the average of {average} is below its own limit",
+        )
+    if not half.is_checked:
+        return Verdict.NOT_MEASURED, UNCHECKED
+    return Verdict.GOOD, ""
+
+
+def _place(file: ResultFile, tables: list[Table]) -> dict[str, Any]:
+    models = dict.fromkeys(model for table in tables for model in table.models)
+    versions = {name: it for table in tables for name, it in table.versions.items()}
+    return {
+        "imported_from": file.name,
+        "versions": versions,
+        "hardware": {"gpus": list(models)[:20]},
+    }
