@@ -1,0 +1,232 @@
+"""From the ranks' journals to measurements.
+
+What is missing, half-written or different between nodes has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hakaru.measure import journal, place
+from hakaru.measure._base import BENCHMARKS, Benchmark, Quantity
+from hakaru.measure.collective.pairs import ARROW, NUMBER
+from hakaru.measure.judge import ALONE, checked
+from hakaru.measure.protocol import correlation_of
+from hakaru.measure.record import Measurement
+from hakaru.measure.task import Item, Task, journal_of
+from hakaru.measure.verdict import Verdict
+
+UNKNOWN_HOST = "unknown"
+
+
+@dataclass
+class Gathered:
+    """All that the ranks of one launch left behind, and what went wrong, by rank; None is all of them."""
+
+    results: list[dict[str, Any]] = field(default_factory=list)
+    left_out: list[dict[str, Any]] = field(default_factory=list)
+    begun: dict[int, dict[str, Any]] = field(default_factory=dict)
+    problems: dict[int | None, list[str]] = field(default_factory=dict)
+    num_ranks: int = 0
+    is_broken: bool = False  # a process died, a device is missing, or versions differ
+
+    def add_problem(self, rank: int | None, text: str) -> None:
+        self.problems.setdefault(rank, []).append(text)
+
+    def problem_of(self, rank: int | None) -> str | None:
+        """Why this rank's results do not count; for a group of ranks (None), anybody's problem."""
+        keys = list(self.problems) if rank is None else [rank, None]
+        texts = [text for key in keys for text in self.problems.get(key, [])]
+        return "; ".join(dict.fromkeys(texts)) or None
+
+    @property
+    def done(self) -> set[str]:
+        """Items that need not be measured again: all ranks were there and have them, right or wrong.
+
+        What was contaminated is measured again; what has failed stays failed.
+        """
+        if len(self.begun) < self.num_ranks or self.is_broken:
+            return set()
+        seen: dict[str, set[tuple[int, str]]] = {}
+        for each in (*self.results, *self.left_out):
+            whole = set(self._devices) if "hosts" in each else {(each["rank"], each["device"])}
+            seen.setdefault(each["item"], set()).update(whole)
+        bad = {each["item"] for each in self.results if _is_contaminated(each)}
+        return {item for item, places in seen.items() if places >= set(self._devices)} - bad
+
+    @property
+    def _devices(self) -> list[tuple[int, str]]:
+        return [
+            (rank, device["id"]) for rank, each in self.begun.items() for device in each["devices"]
+        ]
+
+
+def gather(folder: Path, num_ranks: int, said: Sequence[str] = ()) -> Gathered:
+    """Read the journals of a launch; a rank whose journal does not end has died, whatever else is said."""
+    found = Gathered(num_ranks=num_ranks)
+    for rank in range(num_ranks):
+        entries, num_broken = journal.read(journal_of(folder, rank))
+        kinds = [entry["kind"] for entry in entries]
+        if num_broken:
+            found.add_problem(rank, f"rank {rank} left a half-written record")
+        if "end" not in kinds:
+            told = f"rank {rank} {'ended before it was done' if entries else 'left no result'}"
+            found.add_problem(rank, "; ".join(said[:3]) or told)
+        for entry in entries:
+            _take(found, rank, entry)
+    if said and not found.problems:
+        found.add_problem(None, "; ".join(said[:3]))
+    places = {rank: each["place"] for rank, each in found.begun.items()}
+    for ranks, text in place.differences(places):
+        found.is_broken = True
+        for rank in ranks:
+            found.add_problem(rank, text)
+    return found
+
+
+def measurements(task: Task, found: Gathered) -> list[Measurement]:
+    """A measurement for each result, and one that has failed for each that should be there and is not."""
+    listed = []
+    for entry in found.results:
+        problem = found.problem_of(entry["rank"] if task.scope == "device" else None)
+        for each in _of_result(entry, found):
+            failed = problem is not None and each.verdict is not Verdict.FAILED
+            listed.append(each.judged(Verdict.FAILED, str(problem)) if failed else each)
+    return [*listed, *_missing(task, found)]
+
+
+def _is_contaminated(entry: Mapping[str, Any]) -> bool:
+    problem = entry["problem"]
+    return bool(problem) and problem["verdict"] == Verdict.CONTAMINATED
+
+
+def has_failed(entry: Mapping[str, Any]) -> bool:
+    """Whether a result is known to be wrong, or a process died of it."""
+    problem = entry["problem"]
+    return bool(problem) and problem["verdict"] == Verdict.FAILED
+
+
+def _take(found: Gathered, rank: int, entry: dict[str, Any]) -> None:
+    if entry["kind"] == "begin":
+        found.begun[rank] = entry
+    elif entry["kind"] == "result":
+        found.results.append(entry | {"rank": rank})
+    elif entry["kind"] == "left-out":
+        found.left_out.append(entry | {"rank": rank})
+    elif entry["kind"] == "died":
+        found.is_broken = True
+        found.add_problem(rank, entry["reason"])
+
+
+def _of_result(entry: Mapping[str, Any], found: Gathered) -> Iterator[Measurement]:
+    benchmark = BENCHMARKS.get(entry["benchmark"])
+    begun = found.begun.get(entry["rank"], {})
+    problem = entry["problem"]
+    verdict = Verdict(problem["verdict"]) if problem else Verdict.GOOD
+    reason = str(problem["reason"]) if problem else ALONE
+    facts = {**entry["validity"], **entry.get("facts", {})}
+    for subject, samples in _subjects(entry).items():
+        for quantity in benchmark.quantities:
+            values = tuple(samples.get(quantity.name, ()))
+            each = Measurement(
+                benchmark=benchmark.id,
+                quantity=quantity.name,
+                unit=quantity.unit,
+                better=quantity.better,
+                host=entry["host"],
+                device=subject or entry["device"],
+                started_at=datetime.fromisoformat(entry["started_at"]),
+                ended_at=datetime.fromisoformat(entry["ended_at"]),
+                parameters=entry["parameters"],
+                samples=values,
+                correlation=correlation_of(values),
+                verdict=verdict,
+                reason=reason,
+                device_uuid=entry["device_uuid"],
+                validity=facts,
+                place=_place(begun.get("place", {}), entry),
+            )
+            yield checked(each)
+
+
+def _subjects(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Sequence[float]]]:
+    """The whole device or group under the empty name, or its parts, such as links, by name."""
+    parts: dict[str, Mapping[str, Sequence[float]]] = entry.get("subjects") or {}
+    if not parts or "" in parts:
+        return {"": entry["samples"]}
+    return {_link_name(name, entry.get("hosts", [])): values for name, values in parts.items()}
+
+
+def _link_name(name: str, hosts: Sequence[str]) -> str:
+    """`0>8` as `n1#0>n2#8`: the hosts' names, and the ranks, by which the ring is known."""
+    ranks = [int(each) for each in name.split(ARROW)]
+    names = [hosts[rank] if rank < len(hosts) else "unknown" for rank in ranks]
+    return ARROW.join(f"{host}{NUMBER}{rank}" for host, rank in zip(names, ranks, strict=True))
+
+
+def _place(gathered: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
+    ranked = "hosts" in entry
+    model = "link" if entry.get("subjects") and "" not in entry["subjects"] else entry["model"]
+    return dict(gathered) | {"model": f"{model} ranks" if ranked and model != "link" else model}
+
+
+def _missing(task: Task, found: Gathered) -> Iterator[Measurement]:
+    """What was asked for and is neither there nor said to be left out."""
+    there = {(e["item"], e["rank"], e.get("device")) for e in (*found.results, *found.left_out)}
+    for item in task.items:
+        benchmark = BENCHMARKS.get(item.benchmark)
+        for rank, host, device, model in _expected(task, item, found):
+            wanted = (item.id, rank, device) if task.scope == "device" else None
+            if wanted in there or (wanted is None and any(e[0] == item.id for e in there)):
+                continue
+            problem = found.problem_of(rank if task.scope == "device" else None)
+            reason = problem or "there is no result, and nothing says why"
+            yield _failed(benchmark, item, host, device, reason, model)
+
+
+def _expected(task: Task, item: Item, found: Gathered) -> Iterator[tuple[int, str, str, str]]:
+    """Who should have a result of the item, and its model: each device of each node, or the ranks."""
+    if task.scope != "device":
+        names = [str(each["place"]["host"]) for each in found.begun.values()]
+        yield 0, ",".join(dict.fromkeys(names)) or UNKNOWN_HOST, "ranks", ""
+        return
+    for rank in found.problems:
+        if rank is not None and rank not in found.begun:  # it never said who it is
+            yield rank, f"rank {rank}", UNKNOWN_HOST, ""
+    for rank, begun in found.begun.items():
+        host = str(begun["place"]["host"])
+        for device in begun["devices"]:
+            if item.wants(host, str(device["id"])):
+                yield rank, host, str(device["id"]), str(device["model"])
+
+
+def unmeasured(item: Item, reason: str) -> Measurement:
+    """An item that could not even be begun."""
+    benchmark = BENCHMARKS.get(item.benchmark)
+    none = _failed(benchmark, item, place.host_name(), "any", reason)
+    return none.judged(Verdict.NOT_MEASURED, reason)
+
+
+def _failed(
+    benchmark: Benchmark, item: Item, host: str, device: str, reason: str, model: str = ""
+) -> Measurement:
+    first: Quantity = benchmark.quantities[0]
+    now = datetime.now(UTC)
+    return Measurement(
+        benchmark=benchmark.id,
+        quantity=first.name,
+        unit=first.unit,
+        better=first.better,
+        host=host,
+        device=device,
+        started_at=now,
+        ended_at=now,
+        parameters=item.parameters,
+        place={"model": model} if model else {},
+        verdict=Verdict.FAILED,
+        reason=reason,
+    )

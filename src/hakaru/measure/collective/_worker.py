@@ -1,0 +1,108 @@
+"""One rank of a collective measurement: all ranks do every item together, and rank 0 writes the result."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hakaru.measure import journal, place, validity
+from hakaru.measure._base import BENCHMARKS, Case, NotApplicable, Procedure
+from hakaru.measure.collective._ranks import TorchRanks
+from hakaru.measure.context import Context, torch
+from hakaru.measure.protocol import Rule, prepare, repeat
+from hakaru.measure.task import Item, Place, Task, journal_of
+from hakaru.measure.verdict import Verdict
+
+Samples = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def measure_ranks(task: Task, folder: Path, here: Place) -> None:
+    """Do the items in order, all ranks together."""
+    from hakaru.measure.worker import write_begin
+
+    torch().set_num_threads(1)
+    log = journal_of(folder, here.rank)
+    ranks = TorchRanks.connect(folder, here, task.devices)
+    write_begin(log, here.rank, [ranks.device])
+    names = ranks.share(place.host_name())
+    for item in task.items:
+        entry = _measure(item, task.rule, ranks, names)
+        if ranks.rank == 0:
+            journal.append(log, entry)
+    journal.append(log, {"kind": "end", "rank": here.rank})
+    ranks.close()
+
+
+def _measure(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> dict[str, Any]:
+    from hakaru.measure.worker import told
+
+    started, before = datetime.now(UTC), validity.read_now()
+    samples: Samples = {}
+    problem, left_out = None, None
+    try:
+        samples = _samples(item, rule, ranks, hosts)
+    except NotApplicable as reason:
+        left_out = str(reason)
+    except Exception as error:
+        problem = told(error)
+    span = validity.read_now().since(before)
+    said = ranks.share(
+        {"problem": problem, "left_out": left_out, "machine": validity.machine_id(),
+         "span": span, "cores": os.cpu_count() or 1}
+    )  # fmt: skip
+    names = list(dict.fromkeys(hosts))
+    entry = {
+        "kind": "result",
+        "item": item.id,
+        "benchmark": item.benchmark,
+        "parameters": item.parameters | {"ranks": ranks.size},
+        "host": ",".join(names),
+        "device": f"{ranks.size} ranks",
+        "device_uuid": None,
+        "model": ranks.device.model,
+        "hosts": hosts,
+        "started_at": started.isoformat(),
+        "ended_at": datetime.now(UTC).isoformat(),
+    }
+    if all(each["left_out"] for each in said):
+        return entry | {"kind": "left-out", "reason": said[0]["left_out"]}
+    return entry | {
+        "subjects": {name: dict(each) for name, each in samples.items()},
+        "samples": dict(samples.get("", {})),
+        "problem": _problem(said),
+        "validity": {"machine": span.to_json()},
+        "facts": {},
+    }
+
+
+def _samples(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> Samples:
+    """The quantities of the whole group (under the empty name), or of each part of it."""
+    benchmark = BENCHMARKS.get(item.benchmark)
+    made = benchmark.prepare(Context(ranks.device, ranks), **item.parameters)
+    if isinstance(made, Procedure):
+        found = made.run(rule.budget_s)
+        made.check()
+        return found
+    assert isinstance(made, Case)
+    timed = prepare(made, rule, ranks)
+    repeat({item.id: timed}, rule, ranks)
+    made.check()
+    return {"": timed.samples()}
+
+
+def _problem(said: list[dict[str, Any]]) -> dict[str, str] | None:
+    """What any rank says is wrong, else who else used a machine meanwhile."""
+    failed = [f"rank {at}: {each['problem']}" for at, each in enumerate(said) if each["problem"]]
+    if failed:
+        return {"verdict": Verdict.FAILED, "reason": "; ".join(failed[:3])}
+    reasons = []
+    for machine in dict.fromkeys(each["machine"] for each in said):
+        here = [each for each in said if each["machine"] == machine]
+        own_s = sum(each["span"].own_s for each in here)
+        reasons += validity.problems(here[0]["span"], here[0]["cores"], own_s)
+    if reasons:
+        return {"verdict": Verdict.CONTAMINATED, "reason": "; ".join(dict.fromkeys(reasons))}
+    return None

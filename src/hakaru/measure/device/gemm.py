@@ -1,0 +1,111 @@
+"""Matrix multiplication: the rate at which a card computes, and whether it computes right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hakaru.measure._base import AUTO, Case, Parameter, Quantity, WrongResult, benchmark
+from hakaru.measure.context import Context, torch
+from hakaru.measure.device._reference import reference
+from hakaru.measure.device._types import TYPES, set_multiplication
+
+ON_GPU, ON_CORE = 8192, 512  # large enough that starting a step costs nothing beside it
+EVERY = 4  # a checksum after so many blocks: 0.1 ms each time at most, of blocks of 20 ms or more
+
+
+@benchmark(
+    "gemm",
+    title="Matrix multiplication",
+    answers="Which card computes slower than its peers, or wrongly?",
+    family="device",
+    scope="device",
+    reproduces="MN-1 Fig. 3",
+    parameters=[
+        Parameter(
+            "dtype",
+            ("fp64", "fp32", "tf32", "fp16", "bf16"),
+            "Number type.",
+            quick=("fp64", "fp32", "bf16"),
+            choices=tuple(TYPES),
+        ),
+        Parameter("size", (AUTO,), "Rows and columns; auto is 8192 on a GPU and 512 on a core."),
+    ],
+    quantities=[Quantity("rate", "GFLOP/s", "higher", "Rate")],
+    check="C·x and every element of C are what the host expects within rounding, and repeated products are "
+    "the same bit for bit.",
+    judged="Against the other devices of its model, or a baseline.",
+)
+def gemm(context: Context, dtype: str, size: int | str) -> Case:
+    """Multiplies two square matrices of random numbers, again and again: 2·size³ operations a step."""
+    device = context.torch_device
+    num = (ON_CORE if device == "cpu" else ON_GPU) if size == AUTO else int(size)
+    return _product(torch(), device, dtype, num)
+
+
+def _product(found: Any, device: str, dtype: str, size: int) -> Case:
+    known = reference(dtype, size)
+    set_multiplication(dtype)
+    a, b = known.matrices(device)
+    c = found.empty_like(a)
+    first = found.mm(a, b)
+    sums = Checksums(c)
+    wait = synchroniser(device)
+
+    def step() -> None:
+        found.mm(a, b, out=c)
+
+    def sync() -> None:
+        wait()
+        sums.add()
+
+    def check() -> None:
+        if not found.equal(first, c) or sums.differ():
+            raise WrongResult(f"the same product twice gave two results ({dtype}, size {size})")
+        known.check(c)
+
+    def read() -> Mapping[str, Any]:
+        return {"size": size, "checksum": sums.latest()}
+
+    return Case(
+        step=step,
+        values=lambda seconds: {"rate": 2.0 * size**3 / seconds / 1e9},
+        check=check,
+        sync=sync,
+        read=read,
+        together=device != "cpu",  # heat and power show where all cards of a node work
+    )
+
+
+class Checksums:
+    """Sums of a result's bits between blocks of steps: a fault that passes is not in the last result.
+
+    A card computes the sum after its time was taken, while the harness reads the host's counters or measures
+    another card. Cards of one model have the same sums.
+    """
+
+    def __init__(self, result: Any) -> None:
+        found, flat = torch(), result.view(-1)
+        is_whole = flat.numel() * flat.element_size() % 8 == 0
+        self._bits = flat.view(found.int64 if is_whole else found.uint8)
+        self._sums: list[Any] = []
+        self._num_blocks = 0
+
+    def add(self) -> None:
+        """Called after each block; a sum stays on the card, since fetching it would wait."""
+        if self._num_blocks % EVERY == 0:
+            self._sums.append(self._bits.sum())
+        self._num_blocks += 1
+
+    def differ(self) -> bool:
+        return len({int(each) for each in self._sums}) > 1
+
+    def latest(self) -> str:
+        return f"{int(self._bits.sum()) % 2**64:016x}"
+
+
+def synchroniser(device: str) -> Any:
+    """Waits for the device's queue; a processor has none."""
+    if device == "cpu":
+        return lambda: None
+    return lambda: torch().cuda.synchronize(device)

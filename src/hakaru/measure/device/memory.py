@@ -1,0 +1,132 @@
+"""Memory: how fast a card moves its own memory, and how fast data gets there from the host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from hakaru.measure import gpu
+from hakaru.measure._base import AUTO, Case, Parameter, Quantity, WrongResult, benchmark
+from hakaru.measure.condition import while_working
+from hakaru.measure.context import Context, torch
+from hakaru.measure.device._arrays import MIB, PERIOD, arrays_for, room_of
+from hakaru.measure.device.gemm import synchroniser
+
+SCALE = 3.0
+CHUNK = 2**21  # elements that are checked at once, in a cache
+SETTLE_S, LOOK_EVERY_S = 1.0, 0.02  # a card that was idle raises its link within a second
+
+
+@benchmark(
+    "memory",
+    title="Memory bandwidth",
+    answers="Which card's memory is slower than its peers'?",
+    family="device",
+    scope="device",
+    parameters=[
+        Parameter("operation", ("copy", "triad"), "copy: b = a; triad: c = a + 3 b.",
+                  quick=("triad",), choices=("copy", "triad")),
+        Parameter("mib", (AUTO,), "Size of each array in MiB; auto is four times the last-level cache and at "
+                  "least 256, on a GPU 1024; at most an eighth of the free memory of the card or NUMA node."),
+    ],
+    quantities=[Quantity("bandwidth", "GB/s", "higher", "Bandwidth")],
+    check="Every element of the result has the value that it must have.",
+    judged="Against the other devices of its model, or a baseline.",
+)  # fmt: skip
+def memory(context: Context, operation: str, mib: int | str) -> Case:
+    """Copies one array to another, or adds two into a third, as STREAM does; bytes read and written count."""
+    found, device = torch(), context.torch_device
+    room = room_of(context.device)
+    used = room.choose_mib() if mib == AUTO else int(mib)
+    num = used * MIB // 8
+    arrays = arrays_for(context.device, num)
+    is_copy = operation == "copy"
+
+    def step() -> None:
+        if is_copy:
+            arrays.out.copy_(arrays.a)
+        else:
+            found.add(arrays.a, arrays.b, alpha=SCALE, out=arrays.out)
+
+    def check() -> None:
+        if device == "cpu":  # the last result may be another core's
+            arrays.out.zero_()
+            step()
+        wrong = num_wrong(arrays.out, arrays.pattern + (0 if is_copy else SCALE))
+        if wrong:
+            raise WrongResult(f"{wrong:,} of {num:,} elements are wrong after {operation}")
+
+    return Case(
+        step=step,
+        values=lambda seconds: {"bandwidth": (2 if is_copy else 3) * num * 8 / seconds / 1e9},
+        check=check,
+        sync=synchroniser(device),
+        read=lambda: room.facts(used),
+    )
+
+
+def num_wrong(result: Any, pattern: Any) -> int:
+    """How many elements are not the pattern's; what was read is not asked, as it may be corrupt too."""
+    expected = pattern.repeat(CHUNK // PERIOD)
+    chunks = result.split(CHUNK)
+    return sum(int((chunk != expected[: len(chunk)]).sum()) for chunk in chunks)
+
+
+@benchmark(
+    "host-copy",
+    title="Copies between host and card",
+    answers="Which card sits on a narrow link, such as x8 in place of x16?",
+    family="device",
+    scope="device",
+    reproduces="MN-1 §4.1",
+    parameters=[
+        Parameter("direction", ("to-device", "to-host"), "Which way the data goes.",
+                  quick=("to-device",), choices=("to-device", "to-host")),
+        Parameter("mib", (64,), "Size of the copy in MiB.", quick=(32,)),
+    ],
+    quantities=[Quantity("bandwidth", "GB/s", "higher", "Bandwidth")],
+    check="What arrives is what was sent, byte for byte.",
+    judged="Against the other devices of its model, or a baseline; and by the declared width of the link.",
+)  # fmt: skip
+def host_copy(context: Context, direction: str, mib: int) -> Case:
+    """Copies between page-locked host memory and the card; on a processor, from memory to memory."""
+    found, device = torch(), context.torch_device
+    is_gpu = device != "cpu"
+    host = found.arange(mib * MIB // 4, dtype=found.int32)
+    host = host.pin_memory() if is_gpu else host
+    there = host.to(device, copy=True)
+    back = found.empty_like(host, pin_memory=is_gpu)
+    source, target = (host, there) if direction == "to-device" else (there, back)
+    target.zero_()
+
+    def step() -> None:
+        target.copy_(source, non_blocking=True)
+
+    def check() -> None:
+        if not found.equal(target.cpu(), host.cpu()):
+            raise WrongResult(f"the bytes that arrived {direction} are not those that were sent")
+
+    return Case(
+        step=step,
+        values=lambda seconds: {"bandwidth": mib * MIB / seconds / 1e9},
+        check=check,
+        sync=synchroniser(device),
+        read=(lambda: _link_under_load(step, synchroniser(device), context)) if is_gpu else None,
+    )
+
+
+def _link_under_load(step: Any, sync: Any, context: Context) -> Mapping[str, Any]:
+    """Width and generation while copies are under way: an idle card lowers its generation."""
+    link = while_working(step, sync, lambda: settled_link(context.device.bus_id))
+    return {"link": link, "link_limit_gbytes_s": gpu.link_limit_gbytes_s(link)}
+
+
+def settled_link(bus_id: str | None, most_s: float = SETTLE_S) -> dict[str, Any]:
+    """The link of a card that has just begun to copy, once it is whole or has had its time to be."""
+    until = time.monotonic() + most_s
+    while True:
+        link = gpu.declared_link(bus_id)
+        if gpu.link_problem(link) is None or time.monotonic() >= until:
+            return link
+        time.sleep(LOOK_EVERY_S)

@@ -1,0 +1,191 @@
+"""A run's plan, and the folder in which it is kept until it is stored, so that an interrupted run resumes."""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from hakaru.errors import HakaruError
+from hakaru.measure import journal
+from hakaru.measure._base import Benchmark, Value, find_benchmarks
+from hakaru.measure.fleet import Limits
+from hakaru.measure.folders import bench_folder, own_bench_folder
+from hakaru.measure.judge import QUICK
+from hakaru.measure.place import host_name
+from hakaru.measure.record import new_run_id
+from hakaru.measure.store import check_label
+from hakaru.measure.task import Item
+from hakaru.safety.files import open_lock
+from hakaru.settings import check_cluster_name
+
+PLAN_FILE = "plan.json"
+STORED = "stored"
+LOCK = "lock"
+HERE_ONLY = ("local", "torchrun")
+# what each scope may take of the budget
+SHARES = {"device": 0.35, "ranks": 0.25, "machine": 0.40}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run measures, where and for how long; enough to resume it."""
+
+    names: tuple[str, ...] = ()
+    chosen: dict[str, dict[str, list[Value]]] = field(default_factory=dict)
+    quick: bool = False
+    budget_s: float = 300.0
+    devices: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    num_hosts: int = 1
+    ranks_per_host: int = 0
+    launcher: str = "local"
+    launcher_options: dict[str, Any] = field(default_factory=dict)
+    points: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
+    label: str | None = None
+    timeout_s: float | None = None
+    baseline: str | None = None
+    tolerance: float | None = None
+    on_gpu: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """How devices are judged: by a gate's tolerance, quickly, or in full."""
+        if self.tolerance is not None:
+            return Limits(self.tolerance, max(QUICK.must_find, 2 * self.tolerance))
+        return QUICK if self.quick else Limits()
+
+    @property
+    def benchmarks(self) -> list[Benchmark]:
+        return find_benchmarks(self.names)
+
+    def items(self, scope: str) -> list[Item]:
+        return [
+            Item(each.id, point)
+            for each in self.benchmarks
+            if each.scope == scope
+            for point in self.points.get(each.id)
+            or each.grid(self.quick, self.chosen.get(each.id), self.on_gpu)
+        ]
+
+    def budget_of(self, scope: str) -> float:
+        """The share of the budget, when the scopes that have nothing to do give up theirs."""
+        shares = {name: share for name, share in SHARES.items() if self.items(name)}
+        return self.budget_s * shares.get(scope, 0.0) / sum(shares.values())
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run under way: its id, its plan, and the folder that it resumes from."""
+
+    id: str
+    cluster: str
+    started_at: datetime
+    plan: Plan
+    folder: Path
+
+    @classmethod
+    def begin(cls, workspace: Path, cluster: str, plan: Plan) -> Job:
+        now = datetime.now(UTC)
+        id = new_run_id(now)
+        folder = own_bench_folder(workspace, id)
+        job = cls(id, cluster, now, plan, folder)
+        entry = {
+            "id": id,
+            "cluster": cluster,
+            "started_at": now.isoformat(),
+            "host": host_name(),
+            "plan": asdict(plan),
+        }
+        journal.append(folder / PLAN_FILE, entry)
+        return job
+
+    @classmethod
+    def resume(cls, workspace: Path, id: str | None = None) -> Job:
+        """The run of this id or, without one, the last that was interrupted."""
+        known = unfinished(workspace)
+        if id is None and not known:
+            raise HakaruError(f"{workspace} has no interrupted run to resume")
+        name = id or known[-1]
+        if name not in known:
+            told = ", ".join(known) or "none"
+            raise HakaruError(f"run {name!r} cannot be resumed; interrupted runs: {told}")
+        folder = bench_folder(workspace) / name
+        entries, _ = journal.read(folder / PLAN_FILE)
+        try:
+            entry = entries[0]
+            raw = entry["plan"]
+            tuples = {key: tuple(raw[key]) for key in ("names", "devices", "hosts")}
+            started, host = datetime.fromisoformat(entry["started_at"]), str(entry["host"])
+            plan = Plan(**(raw | tuples))
+            whole = entry["id"] == name and 0 < float(plan.budget_s) < math.inf
+            check_label(plan.label)
+        except (IndexError, KeyError, TypeError, ValueError, HakaruError):
+            whole = False
+        if not whole:
+            raise HakaruError(
+                f"{folder / PLAN_FILE} is damaged, so the run cannot be resumed; delete {folder}"
+            )
+        if plan.launcher in HERE_ONLY and host != host_name():
+            raise HakaruError(f"run {name} was begun on {host}: resume it there, or measure anew")
+        return cls(name, check_cluster_name(str(entry["cluster"])), started, plan, folder)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process may measure a run; another one that resumes it is refused."""
+        with open_lock(self.folder / LOCK) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise HakaruError(
+                    f"run {self.id} is still being measured by another process"
+                ) from None
+            yield
+
+    def finish(self, keep: bool = False) -> None:
+        """It is stored and is not resumed; its logs are kept only where something failed."""
+        (self.folder / STORED).touch()
+        if not keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def unfinished(workspace: Path) -> list[str]:
+    """Runs that were begun, are not stored and are not under way, the oldest first."""
+    folders = [path.parent for path in sorted(bench_folder(workspace).glob(f"*/{PLAN_FILE}"))]
+    return [each.name for each in folders if not (each / STORED).exists() and not _is_locked(each)]
+
+
+def _is_locked(folder: Path) -> bool:
+    if not (folder / LOCK).exists():
+        return False
+    with open_lock(folder / LOCK) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def uses_gpus(launcher: str, devices: Sequence[str], options: Mapping[str, Any]) -> bool:
+    """Whether GPUs will be measured: those that Slurm is asked for, else those of this machine."""
+    if launcher == "slurm":
+        return slurm_gpus(options) > 0
+    from hakaru.measure.devices import torch_names
+
+    return find_spec("torch") is not None and torch_names(devices) != ["cpu"]
+
+
+def slurm_gpus(options: Mapping[str, Any]) -> int:
+    """The GPUs of a node that a job asks for, as `gpus_per_node=8` or `gres=gpu:a100:8`."""
+    for name in ("gpus_per_node", "gres"):
+        kind, _, number = str(options.get(name, "")).rpartition(":")
+        if number.isdecimal() and (name == "gpus_per_node" or "gpu" in kind):
+            return int(number)
+    return 0

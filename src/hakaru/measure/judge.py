@@ -1,0 +1,214 @@
+"""How measurements are judged: devices against their peers, anything against a baseline.
+
+A measurement comes in as *good* if it was made, is valid and is correct. What it is compared with, and how
+surely, is part of the verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from hakaru.measure import gpu
+from hakaru.measure.baseline import Baseline
+from hakaru.measure.fleet import (
+    CONFIDENCE,
+    MOST_REPETITIONS,
+    Limits,
+    Named,
+    State,
+    assess,
+    name_slow,
+)
+from hakaru.measure.record import Measurement, Subject
+from hakaru.measure.verdict import Verdict
+
+SURE = f"each bound is wrong in {1 - CONFIDENCE:.1%} of cases"
+ALONE = "correct and valid; there is nothing to compare it with yet"
+
+
+QUICK = Limits(tolerance=0.05, must_find=0.15)
+
+
+def judge_devices(measurements: Sequence[Measurement], limits: Limits) -> list[Measurement]:
+    """Compare each device with the others of its model."""
+    judged = [checked(each) for each in measurements]
+    for places in _fleets(judged):
+        fleet = [judged[at] for at in places]
+        for at, verdict in zip(places, _judge_fleet(fleet, limits), strict=True):
+            judged[at] = verdict
+    return [_with_link(each) for each in judged]
+
+
+def checked(each: Measurement) -> Measurement:
+    """A good measurement must have repetitions, and all of them must be numbers above 0."""
+    wrong = sum(not 0 < value < math.inf for value in each.samples)
+    if each.verdict is not Verdict.GOOD or (each.samples and not wrong):
+        return each
+    if not each.samples:
+        return each.judged(Verdict.NOT_MEASURED, "the result has no repetitions")
+    reason = f"{wrong} of {len(each.samples)} repetitions are not numbers above 0"
+    return each.judged(Verdict.FAILED, reason)
+
+
+def wanted_again(
+    measurements: Sequence[Measurement], limits: Limits
+) -> list[tuple[Measurement, int]]:
+    """What the next round measures, and how many repetitions of it: the suspects, as `inspect` does."""
+    wanted = []
+    for places in _fleets(measurements):
+        fleet = [measurements[at] for at in places]
+        if len(fleet) > 1:
+            more = assess([_rates(each) for each in fleet], limits).next_round
+            wanted += [(each, int(num)) for each, num in zip(fleet, more, strict=True) if num]
+    return wanted
+
+
+def judge_by(
+    measurements: Sequence[Measurement], baseline: Baseline, limits: Limits
+) -> list[Measurement]:
+    """Compare with a baseline; what it has and the run lacks is not measured."""
+    known = {entry.subject[:2] for entry in baseline.entries}
+    kept = [each for each in measurements if not _is_beside(each, baseline, known)]
+    judged = [each if each.is_trial else _against(each, baseline, limits) for each in kept]
+    return [*judged, *_lacking(kept, baseline)]
+
+
+def _is_beside(each: Measurement, baseline: Baseline, known: set[tuple[str, str]]) -> bool:
+    """Whether it is what the baseline has, but on another model of device: nobody asked for that."""
+    asked = each.verdict is not Verdict.GOOD or baseline.find(each.subject) is not None
+    return not asked and each.subject[:2] in known
+
+
+def _lacking(measurements: Sequence[Measurement], baseline: Baseline) -> Iterator[Measurement]:
+    """What the baseline has and the run has not, or not on as many devices of a host."""
+    for entry in baseline.entries:
+        own = {(e.host, e.device) for e in measurements if e.subject == entry.subject}
+        hosts = Counter(host for host, _ in own)
+        if not hosts:
+            yield entry.missing()
+        for host, count in hosts.items():
+            if count < entry.num_devices:
+                reason = f"{count} of {entry.num_devices} devices were measured"
+                yield entry.missing(host).judged(Verdict.FAILED, reason)
+
+
+def _fleets(measurements: Sequence[Measurement]) -> list[list[int]]:
+    """The places of those that are compared with one another."""
+    fleets: dict[Subject, list[int]] = {}
+    for at, each in enumerate(measurements):
+        if checked(each).verdict is Verdict.GOOD:
+            fleets.setdefault(each.subject, []).append(at)
+    return list(fleets.values())
+
+
+def _judge_fleet(fleet: Sequence[Measurement], limits: Limits) -> list[Measurement]:
+    if len(fleet) < 2:
+        return [each.judged(Verdict.GOOD, ALONE) for each in fleet]
+    rates = [_rates(each) for each in fleet]
+    medians = [median(rate) for rate in rates]
+    judged = []
+    for at, (each, found) in enumerate(zip(fleet, name_slow(rates, limits), strict=True)):
+        others = median(m for place, m in enumerate(medians) if place != at)
+        reason = _reason(found)
+        judged.append(
+            each.judged(
+                found.state.verdict,
+                reason + _cause(each, found.state.verdict),
+                reference=others if each.better == "higher" else 1 / others,
+                compared_with=f"{len(fleet) - 1} other device{'s' if len(fleet) > 2 else ''} of its model",
+            )
+        )
+    return judged
+
+
+def _reason(found: Named) -> str:
+    low, high = found.low, found.high
+    if found.state is State.NOT_MEASURED:
+        return "too few repetitions to compare it with its peers"
+    if found.state is State.SLOW:
+        return f"{found.deficit:.1%} slower than its peers ({low:.1%} to {high:.1%}, {SURE})"
+    if found.state is State.GOOD:
+        return f"at most {max(high, 0):.1%} slower than its peers ({SURE})"
+    many = "about" if found.needed < MOST_REPETITIONS else "more than"
+    noisy = low <= -1 or high >= 1
+    told = (
+        "its repetitions differ too much"
+        if noisy
+        else f"{_way(low)} to {_way(high)} than its peers"
+    )
+    return (
+        f"undecided: {told}; {many} {found.needed} repetitions would decide it, and it has "
+        f"{found.repetitions}. Measure again with a larger --budget on a quieter machine"
+    )
+
+
+def _way(deficit: float) -> str:
+    return f"{abs(deficit):.1%} {'slower' if deficit > 0 else 'faster'}"
+
+
+def _cause(each: Measurement, verdict: Verdict) -> str:
+    """What the record itself says of the reason."""
+    throttled = each.validity.get("throttled")
+    return f"; {throttled}" if verdict is Verdict.SLOW and throttled else ""
+
+
+def _with_link(each: Measurement) -> Measurement:
+    """A card on a narrow link, or far below what its link carries, is slow whatever its peers do."""
+    link = each.validity.get("link")
+    if not isinstance(link, dict):
+        return each
+    limit = each.validity.get("link_limit_gbytes_s")
+    problem = gpu.link_problem(link) or gpu.copy_problem(limit, each.median)
+    if problem is None or each.verdict not in (Verdict.GOOD, Verdict.SLOW):
+        return each
+    reason = f"{problem}; {each.reason}" if each.verdict is Verdict.SLOW else problem
+    return each.judged(Verdict.SLOW, reason)
+
+
+def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measurement:
+    entry = baseline.find(each.subject)
+    if each.verdict not in (Verdict.GOOD, Verdict.SLOW):
+        return each
+    if each.interval is None or each.interval.low <= 0:
+        return each.judged(Verdict.NOT_MEASURED, "the number is zero, negative or missing")
+    if entry is None:
+        reason = f"the baseline {baseline.name} has no {each.benchmark} with these parameters"
+        return each.judged(Verdict.NOT_MEASURED, reason)
+    if not entry.fits(each):
+        reason = f"the baseline {baseline.name} has it in {entry.unit}, {entry.better} being better"
+        return each.judged(Verdict.NOT_MEASURED, reason)
+    ratio, best = _ratio(each, entry.median), _ratio(each, entry.median, "best")
+    worst = _ratio(each, entry.median, "worst")
+    tolerance = limits.tolerance
+    compared = {"reference": entry.median, "compared_with": f"baseline {baseline.name}"}
+    told = f"{ratio:.1%} of the baseline {baseline.name}"
+    if ratio >= 1 - tolerance and worst >= 1 - max(limits.must_find, tolerance):
+        slow_here = each.verdict is Verdict.SLOW  # slower than its peers stays slow
+        reason = f"{told}; {each.reason}" if slow_here else told
+        return replace(each.judged(each.verdict, reason), **compared)  # type: ignore[arg-type]
+    if best < 1 - tolerance:
+        reason = f"{told}, and {1 - tolerance:.0%} is the least allowed"
+        return each.judged(Verdict.SLOW, reason + _cause(each, Verdict.SLOW), **compared)
+    reason = (
+        f"{told}, but the repetitions differ too much to tell; measure again with a larger --budget"
+    )
+    return each.judged(Verdict.NOT_MEASURED, reason, **compared)
+
+
+def _ratio(each: Measurement, reference: float, end: str = "") -> float:
+    """How much of the reference is reached, 1 being all: by the median, or at an end of its interval."""
+    interval = each.interval
+    assert interval is not None
+    ends = {"": interval.median, "best": interval.high, "worst": interval.low}
+    if each.better == "higher":
+        return ends[end] / reference
+    ends |= {"best": interval.low, "worst": interval.high}
+    return reference / ends[end]
+
+
+def _rates(each: Measurement) -> list[float]:
+    return [value if each.better == "higher" else 1 / value for value in each.samples]

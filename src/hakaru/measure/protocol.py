@@ -1,0 +1,128 @@
+"""How a case is timed: warm-up, barrier, the slowest rank, repetitions until the median is known well.
+
+One repetition is a block of steps that lasts at least `block_s`, so that the clock's error is small. Cases
+that are compared are interleaved, so that drift meets all of them alike. All ranks see the same samples and
+so decide alike when to stop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from hakaru.measure._base import Case
+from hakaru.measure.context import Alone, Ranks
+from hakaru.measure.statistics import lag_correlation, median_interval, relative_width
+
+CONFIDENT_FROM = 6  # repetitions from which order statistics give a 95 % interval of the median
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When to stop: the interval is narrow, the repetitions are many, or the time is spent."""
+
+    least: int = 6
+    most: int = 60
+    width: float = 0.01
+    budget_s: float = 5.0
+    block_s: float = 0.05
+    soak_s: float = 0.0  # of load on all GPUs before anything counts
+    num_warm_up: int = 2
+
+
+@dataclass
+class Timed:
+    """A case with the number of steps in a block, and the seconds of a step in each repetition."""
+
+    case: Case
+    num_steps: int = 1
+    seconds: list[float] = field(default_factory=list)
+
+    def samples(self) -> dict[str, list[float]]:
+        """The quantities, a value a repetition."""
+        listed: dict[str, list[float]] = {}
+        for seconds in self.seconds:
+            for name, value in self.case.values(seconds).items():
+                listed.setdefault(name, []).append(value)
+        return listed
+
+    def is_narrow(self, width: float) -> bool:
+        """Whether the interval of the median is at most this wide, relative to it."""
+        if len(self.seconds) < CONFIDENT_FROM:
+            return False
+        interval = median_interval(self.seconds, correlation=correlation_of(self.seconds))
+        return relative_width(interval) <= width
+
+
+def correlation_of(samples: Sequence[float]) -> float:
+    """From one repetition to the next, where there are enough to tell; negative ones count as none."""
+    return max(0.0, lag_correlation(samples)) if len(samples) >= 8 else 0.0
+
+
+def time_block(case: Case, num_steps: int, ranks: Ranks) -> float:
+    """Seconds of one step, of the slowest rank."""
+    ranks.barrier()
+    begin = time.perf_counter()
+    for _ in range(num_steps):
+        case.step()
+    case.sync()
+    (slowest,) = ranks.maximum(time.perf_counter() - begin)
+    return slowest / num_steps
+
+
+def prepare(case: Case, rule: Rule, ranks: Ranks) -> Timed:
+    """Warm up, and choose how many steps make a block."""
+    step_s = time_block(case, 1, ranks)  # the first may load libraries
+    for _ in range(rule.num_warm_up):
+        step_s = time_block(case, 1, ranks)
+    num_steps = max(1, round(rule.block_s / max(step_s, 1e-7)))
+    if num_steps > 1:  # a single step of a fast case is mostly clock
+        step_s = time_block(case, max(1, num_steps // 4), ranks)
+        num_steps = max(1, min(1_000_000, round(rule.block_s / max(step_s, 1e-7))))
+    return Timed(case, num_steps)
+
+
+On = Callable[[str], AbstractContextManager[object]]
+
+
+def take_turns(
+    cases: Mapping[str, Timed],
+    counts: Mapping[str, int],
+    ranks: Ranks | None = None,
+    on: On = lambda _: nullcontext(),
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
+    """So many repetitions of each case, in turn: forwards and backwards (ABBA), so that drift cancels."""
+    group = ranks or Alone()
+    for number in range(max(counts.values(), default=0)):
+        names = [name for name in cases if counts.get(name, 0) > number]
+        for name in names if number % 2 == 0 else names[::-1]:
+            with on(name):
+                timed = cases[name]
+                timed.seconds.append(time_block(timed.case, timed.num_steps, group))
+        if is_over():
+            return
+
+
+def repeat(
+    cases: Mapping[str, Timed],
+    rule: Rule,
+    ranks: Ranks | None = None,
+    on: On = lambda _: nullcontext(),
+) -> None:
+    """Take repetitions of all cases in turn until each median is known well, or the time is spent.
+
+    The time is that of the repetitions, which all ranks know: to ask for another would cost a round of talk.
+    """
+
+    def is_over() -> bool:
+        number = min(len(each.seconds) for each in cases.values())
+        spent = sum(sum(each.seconds) * each.num_steps for each in cases.values())
+        enough = spent >= rule.budget_s or all(
+            each.is_narrow(rule.width) for each in cases.values()
+        )
+        return number >= rule.least and enough
+
+    take_turns(cases, dict.fromkeys(cases, rule.most), ranks, on, is_over)

@@ -1,0 +1,335 @@
+"""A run from its plan to its record: launch workers, gather what they left, repeat suspects, judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from hakaru.errors import MissingExtraError
+from hakaru.measure import journal
+from hakaru.measure._base import BENCHMARKS
+from hakaru.measure.collect import (
+    Gathered,
+    gather,
+    has_failed,
+    measurements,
+    unmeasured,
+)
+from hakaru.measure.collective._judge import judge_links
+from hakaru.measure.context import EXTRA
+from hakaru.measure.fleet import FIRST_REPETITIONS
+from hakaru.measure.job import Job, Plan, slurm_gpus
+from hakaru.measure.judge import judge_devices, wanted_again
+from hakaru.measure.launch import LAUNCHERS, Launcher, Layout
+from hakaru.measure.meter import UNTESTED, Meter
+from hakaru.measure.protocol import Rule
+from hakaru.measure.record import Measurement, Run
+from hakaru.measure.task import Item, Task, journal_of
+from hakaru.measure.verdict import Verdict
+
+START_S = 4.0  # what starting the workers costs
+LEAST_ITEM_S = 0.15
+MOST_CPU_RANKS = 16
+MOST_ROUNDS = 8
+TIMES_LATE = 4.0
+SOAK_S, QUICK_SOAK_S = 10.0, 1.0
+Progress = Callable[[float, str], None]
+LeftOut = dict[str, set[str]]  # what was left out and why, and the items that it is about
+
+
+def measure(
+    job: Job,
+    launcher: Launcher | None = None,
+    progress: Progress = lambda share, text: None,
+    meter: Meter = UNTESTED,
+) -> Run:
+    """Measure what the plan says, and judge it; nothing is stored."""
+    plan = job.plan
+    chosen = launcher or _launcher(plan)
+    clock = _Clock(progress, plan)
+    found: list[Measurement] = []
+    left_out: LeftOut = {}
+    with job.locked():
+        for scope in ("device", "ranks"):
+            items = plan.items(scope)
+            if lacking := _lacking(items, chosen):
+                found += [unmeasured(each, lacking) for each in items]
+            elif items and scope == "device":
+                found += _measure_devices(job, chosen, clock, left_out)
+            elif items:
+                found += judge_links(_measure_ranks(job, chosen, clock, left_out))
+            found += _forgotten(items, found, left_out)
+        for item in plan.items("machine"):
+            found += _measure_machine(item, job, clock)
+    return Run(
+        job.id,
+        job.cluster,
+        job.started_at,
+        tuple(meter.applied(each) for each in found),
+        label=plan.label,
+        left_out=tuple(left_out),
+    )
+
+
+def _forgotten(
+    items: Sequence[Item], found: Sequence[Measurement], left_out: LeftOut
+) -> list[Measurement]:
+    """Items that no device measured: all but those left out for a reason, of which some are measured."""
+    reasons = {item: text for text, ids in left_out.items() for item in ids}
+    measured = {each.benchmark for each in found}
+    seen = [(each.benchmark, each.parameters) for each in found]
+    lacking = [
+        each
+        for each in items
+        if not any(
+            name == each.benchmark and each.parameters.items() <= have.items()
+            for name, have in seen
+        )
+        and (each.id not in reasons or each.benchmark not in measured)
+    ]
+    nothing = "no device measured it; check --device and --hosts"
+    return [unmeasured(each, reasons.get(each.id, nothing)) for each in lacking]
+
+
+def _launcher(plan: Plan) -> Launcher:
+    from hakaru.measure.launch import load_all
+
+    load_all()
+    found = LAUNCHERS.get(plan.launcher)
+    return replace(found, parameters=plan.launcher_options) if plan.launcher_options else found  # type: ignore[type-var]
+
+
+def _measure_devices(
+    job: Job, launcher: Launcher, clock: _Clock, left_out: LeftOut
+) -> list[Measurement]:
+    """On one node the worker decides when its devices are known; on several, this does, in rounds."""
+    plan = job.plan
+    layout = Layout(plan.hosts, 1, plan.num_hosts)
+    items = plan.items("device")
+    # cores and NUMA nodes take turns, each with the library to load
+    seconds = max(plan.budget_of("device") - 2 * START_S, len(items) * LEAST_ITEM_S)
+    several = layout.num_ranks > 1
+    if several:
+        items = [replace(each, repetitions=FIRST_REPETITIONS) for each in items]
+    rule = _rule(plan, seconds / (2 * len(items)))
+    task = Task("device", tuple(items), plan.devices, rule, plan.limits)
+    gathered = _launch(job, "device", task, launcher, layout, clock)
+    # half for the rounds, however long the first launch took to start
+    deadline = time.monotonic() + seconds / 2
+    _note_left_out(gathered, left_out)
+    found = measurements(task, gathered)
+    if several:
+        found = _in_rounds(
+            job, launcher, task, found, _given_names(plan, gathered), deadline, clock
+        )
+    return judge_devices(found, plan.limits)
+
+
+def _in_rounds(
+    job: Job,
+    launcher: Launcher,
+    task: Task,
+    found: list[Measurement],
+    names: Mapping[str, str],
+    deadline: float,
+    clock: _Clock,
+) -> list[Measurement]:
+    """Measure the suspects again, a sitting a round, until all are decided or time is over."""
+    for number in range(2, MOST_ROUNDS + 1):
+        wanted = wanted_again(found, job.plan.limits)
+        folder = f"device-{number}"
+        # a round that was begun before the run was interrupted is finished in any case
+        if not wanted or (time.monotonic() >= deadline and not (job.folder / folder).exists()):
+            return found
+        again = replace(task, items=_items_again(task, wanted), devices=())
+        hosts = tuple(dict.fromkeys(names.get(each.host, each.host) for each, _ in wanted))
+        named = bool(job.plan.hosts) or launcher.id == "slurm"
+        layout = Layout(hosts if named else (), 1, len(hosts) if named else job.plan.num_hosts)
+        found = _with_more(
+            found, measurements(again, _launch(job, folder, again, launcher, layout, clock))
+        )
+    return found
+
+
+def _items_again(task: Task, wanted: Sequence[tuple[Measurement, int]]) -> tuple[Item, ...]:
+    """The items that somebody is suspected in, with the suspects and the repetitions that they need."""
+    items = []
+    for item in task.items:
+        own = [
+            (f"{each.host}/{each.device}", more)
+            for each, more in wanted
+            if each.benchmark == item.benchmark and each.parameters == item.parameters
+        ]
+        if own:
+            most = max(more for _, more in own)
+            items.append(replace(item, repetitions=most, devices=tuple(dict(own))))
+    return tuple(items)
+
+
+def _given_names(plan: Plan, gathered: Gathered) -> dict[str, str]:
+    """How the hosts were called by the person who named them, by what they call themselves."""
+    if not plan.hosts:
+        return {}
+    return {
+        str(each["place"]["host"]): plan.hosts[rank]
+        for rank, each in gathered.begun.items()
+        if rank < len(plan.hosts)
+    }
+
+
+def _with_more(first: Sequence[Measurement], more: Sequence[Measurement]) -> list[Measurement]:
+    """The repetitions of both rounds; what failed in the second, or is new there, stands by itself."""
+    second = {(each.subject, each.host, each.device): each for each in more}
+    joined = []
+    for each in first:
+        other = second.pop((each.subject, each.host, each.device), None)
+        if other is None:
+            joined.append(each)
+        elif other.verdict is not Verdict.GOOD:
+            joined.append(other)
+        else:
+            joined.append(replace(each, samples=(*each.samples, *other.samples)))
+    return [*joined, *second.values()]
+
+
+def _measure_ranks(
+    job: Job, launcher: Launcher, clock: _Clock, left_out: LeftOut
+) -> list[Measurement]:
+    plan = job.plan
+    layout = Layout(plan.hosts, _ranks_per_host(plan), plan.num_hosts)
+    items = plan.items("ranks")
+    seconds = max(plan.budget_of("ranks") - START_S, len(items) * LEAST_ITEM_S)
+    rule = _rule(plan, seconds / len(items))
+    rule = replace(rule, block_s=2 * rule.block_s)  # beside which the talk between ranks is short
+    task = Task("ranks", tuple(items), plan.devices, rule)
+    gathered = _launch(job, "ranks", task, launcher, layout, clock)
+    _note_left_out(gathered, left_out)
+    return measurements(task, gathered)
+
+
+def _lacking(items: Sequence[Item], launcher: Launcher) -> str | None:
+    """What this machine lacks, with the command that installs it; other machines say so themselves."""
+    needs = {need for each in items for need in BENCHMARKS.get(each.benchmark).needs}
+    if launcher.id == "local" and "torch" in needs and find_spec("torch") is None:
+        return str(MissingExtraError("torch", EXTRA))
+    return None
+
+
+def _measure_machine(item: Item, job: Job, clock: _Clock) -> list[Measurement]:
+    """A benchmark that starts its own processes, in a folder from which it resumes by itself."""
+    benchmark = BENCHMARKS.get(item.benchmark)
+    folder = job.folder / benchmark.id
+    folder.mkdir(exist_ok=True)
+    clock.begin("machine", benchmark.title)
+    budget_s = job.plan.budget_of("machine") / len(job.plan.items("machine"))
+    found = benchmark.prepare(folder, job.plan, budget_s, clock.inside, **item.parameters)
+    assert isinstance(found, list)
+    clock.end("machine")
+    return found
+
+
+def _launch(
+    job: Job, name: str, task: Task, launcher: Launcher, layout: Layout, clock: _Clock
+) -> Gathered:
+    """Launch what is not done yet; each attempt has a folder of its own, and all of them count together."""
+    launcher.check(layout)
+    scope = task.scope
+    clock.begin(scope, name)
+    earlier = [
+        gather(folder, layout.num_ranks, ["interrupted"]) for folder in _attempts(job.folder / name)
+    ]
+    layout = _pinned(layout, launcher, earlier)
+    done = {item for each in earlier for item in each.done}
+    todo = replace(task, items=tuple(each for each in task.items if each.id not in done))
+    folder = job.folder / name / str(len(earlier) + 1)
+    latest = Gathered()
+    if todo.items:
+        path = todo.write(folder)
+        limit = job.plan.timeout_s or TIMES_LATE * job.plan.budget_s + 120
+        count = len(todo.items)
+
+        def watch() -> None:
+            entries, _ = journal.read(journal_of(folder, 0))
+            seen = [each for each in entries if each["kind"] in ("result", "left-out")]
+            last = f"{seen[-1]['benchmark']}" if seen else name
+            clock.inside(len({each["item"] for each in seen}) / count, last)
+
+        latest = gather(folder, layout.num_ranks, launcher.run(path, layout, limit, watch))
+    clock.end(scope)
+    return _joined(earlier, latest)
+
+
+def _attempts(folder: Path) -> list[Path]:
+    return sorted((each for each in folder.glob("*") if each.name.isdigit()),
+                  key=lambda path: int(path.name))  # fmt: skip
+
+
+def _pinned(layout: Layout, launcher: Launcher, earlier: Sequence[Gathered]) -> Layout:
+    """A resumed Slurm job asks for the nodes that it had, so that each of them gets all of its items."""
+    if launcher.id != "slurm" or layout.hosts or not earlier:
+        return layout
+    begun = earlier[-1].begun
+    hosts = dict.fromkeys(str(begun[rank]["place"]["host"]) for rank in sorted(begun))
+    return replace(layout, hosts=tuple(hosts)) if len(hosts) == layout.num_hosts else layout
+
+
+def _joined(earlier: Sequence[Gathered], latest: Gathered) -> Gathered:
+    """Each item from the first attempt that has it whole; what failed in any attempt has failed."""
+    taken: set[str] = set()
+    for each in earlier:
+        new = each.done - taken
+        latest.results += [e for e in each.results if e["item"] in new or has_failed(e)]
+        latest.left_out += [e for e in each.left_out if e["item"] in new]
+        latest.begun = (
+            each.begun | latest.begun
+        )  # that an earlier attempt broke off is no problem now
+        taken |= new
+    return latest
+
+
+def _rule(plan: Plan, item_s: float) -> Rule:
+    if plan.quick:
+        return Rule(budget_s=item_s, most=400, block_s=0.02, width=0.02, soak_s=QUICK_SOAK_S)
+    return Rule(budget_s=item_s, most=400, block_s=0.05, width=0.01, soak_s=SOAK_S)
+
+
+def _ranks_per_host(plan: Plan) -> int:
+    """One for each GPU that Slurm gives or this machine has; else a few for its cores, or one a host."""
+    if plan.ranks_per_host:
+        return plan.ranks_per_host
+    if plan.launcher == "slurm":
+        return slurm_gpus(plan.launcher_options) or 1
+    from hakaru.measure.devices import cores, find_devices
+
+    num_gpus = sum(each.kind == "gpu" for each in find_devices(plan.devices))
+    few = 1 if plan.num_hosts > 1 else min(max(2, len(cores())), MOST_CPU_RANKS)
+    return num_gpus or few
+
+
+def _note_left_out(gathered: Gathered, left_out: LeftOut) -> None:
+    for each in gathered.left_out:
+        text = f"{BENCHMARKS.get(each['benchmark']).title}: {each['reason']}"
+        left_out.setdefault(text, set()).add(each["item"])
+
+
+class _Clock:
+    """How far the run is: each scope counts by its share of the budget."""
+
+    def __init__(self, progress: Progress, plan: Plan) -> None:
+        self.tell, self.plan = progress, plan
+        self.done, self.now = 0.0, 0.0
+        self.began = time.monotonic()
+
+    def begin(self, scope: str, text: str) -> None:
+        self.now = self.plan.budget_of(scope) / self.plan.budget_s
+        self.tell(self.done, text)
+
+    def inside(self, share: float, text: str) -> None:
+        self.tell(min(1.0, self.done + self.now * share), text)
+
+    def end(self, scope: str) -> None:
+        self.done = min(1.0, self.done + self.now)
+        self.now = 0.0

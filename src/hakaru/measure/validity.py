@@ -1,0 +1,253 @@
+"""What else the machine did while something was measured, and whether the numbers still count.
+
+Read from /proc, /sys and the cgroup, before and after: processor time of others, steal, pressure, and
+throttling by a quota or by heat; and the clocks. Where a file is missing the entry is null, and a check that
+needs it says so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from hakaru.measure.devices import SYS_CPU
+
+PROC = Path("/proc")
+# the most that other processes, the hypervisor or both may take of the cores
+MOST_TAKEN = 0.10
+MOST_MEMORY_PRESSURE = 0.05
+LEAST_S = 0.05  # /proc counts in steps of 10 ms, so that less than this may be rounding
+LEAST_THROTTLED = 0.01  # of the time
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Counters at one moment, in seconds; null where this kernel does not have them."""
+
+    wall_s: float
+    own_s: float
+    busy_s: float | None
+    steal_s: float | None
+    throttled_s: float | None
+    thermal_s: float | None
+    pressure_cpu_s: float | None
+    pressure_io_s: float | None
+    pressure_memory_s: float | None
+
+    def since(self, earlier: Reading) -> Reading:
+        """What passed between two moments."""
+        return self._with(earlier, -1.0)
+
+    def plus(self, other: Reading) -> Reading:
+        return self._with(other, 1.0)
+
+    def _with(self, other: Reading, sign: float) -> Reading:
+        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
+        known = {
+            name: None if None in pair else pair[0] + sign * pair[1] for name, pair in pairs.items()
+        }
+        return Reading(**known)  # type: ignore[arg-type]
+
+    def to_json(self) -> dict[str, float | None]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: None if v is None else round(v, 4) for name, v in values.items()}
+
+
+def read_now(cores: Sequence[int] = (), proc: Path = PROC) -> Reading:
+    """The counters now; `busy_s` and `steal_s` are of these cores, or of all."""
+    now_s = time.perf_counter()
+    busy, steal = _cpu_times(proc, cores, now_s)
+    return Reading(
+        wall_s=now_s,
+        own_s=time.process_time(),
+        busy_s=busy,
+        steal_s=steal,
+        throttled_s=_throttled_s(proc),
+        thermal_s=_thermal_s(cores),
+        pressure_cpu_s=_pressure(proc, "cpu"),
+        pressure_io_s=_pressure(proc, "io"),
+        pressure_memory_s=_pressure(proc, "memory"),
+    )
+
+
+def problems(machine: Reading, num_cores: int, own_s: float | None = None) -> list[str]:
+    """Why the numbers of this span do not count: other programs used the machine.
+
+    `own_s` is the processor time of all processes of the measurement on this machine.
+    """
+    wall = max(machine.wall_s, 1e-9)
+    found = []
+    if machine.busy_s is None:
+        found.append("other processes' use of the machine cannot be read from /proc/stat")
+    elif share := _share_of_others(machine, num_cores, own_s):
+        found.append(f"other processes used {share:.0%} of the machine's cores")
+    if machine.steal_s is not None and machine.steal_s > max(
+        MOST_TAKEN * wall * num_cores, LEAST_S
+    ):
+        found.append(
+            f"the hypervisor took {machine.steal_s / (wall * num_cores):.0%} of the cores' time"
+        )
+    if (
+        machine.pressure_memory_s is not None
+        and machine.pressure_memory_s > MOST_MEMORY_PRESSURE * wall
+    ):
+        found.append(
+            f"processes waited for memory {machine.pressure_memory_s / wall:.0%} of the time"
+        )
+    return found
+
+
+def shared_cores(span: Reading, num_cores: int) -> str | None:
+    """Why a device of several cores did not have them to itself; None where it did.
+
+    `span` is of these cores alone, on which all of this process' threads run. On a large machine a load of
+    others that doubles every time here is a small share of all cores.
+    """
+    share = _share_of_others(span, num_cores)
+    return f"other processes used {share:.0%} of its cores" if share else None
+
+
+def _share_of_others(span: Reading, num_cores: int, own_s: float | None = None) -> float | None:
+    """What other processes took of the cores' time; None where that is unknown or too little to matter."""
+    if span.busy_s is None:
+        return None
+    foreign_s = span.busy_s - (span.own_s if own_s is None else own_s)
+    share = foreign_s / (max(span.wall_s, 1e-9) * num_cores)
+    return share if share > MOST_TAKEN and foreign_s > LEAST_S else None
+
+
+def off_cpu(span: Reading) -> str | None:
+    """Why a computing process did not have its core all the time; None where it did or has a quota."""
+    if _has_quota(span):  # the kernel counts throttled time too roughly to subtract it
+        return None
+    off_s = span.wall_s - span.own_s
+    if off_s > max(MOST_TAKEN * span.wall_s, LEAST_S):
+        return f"its core was taken from it {off_s / span.wall_s:.0%} of the time"
+    return None
+
+
+def throttled(span: Reading) -> str | None:
+    """What a quota or heat took, in words."""
+    if _has_quota(span):
+        return f"a CPU quota stopped it {(span.throttled_s or 0.0) / span.wall_s:.0%} of the time"
+    if span.thermal_s and span.thermal_s > LEAST_THROTTLED * span.wall_s:
+        return f"heat slowed its cores for {span.thermal_s:.1f} s"
+    return None
+
+
+def core_clock_mhz(
+    cores: Sequence[int], proc: Path = PROC, sys_cpu: Path = SYS_CPU
+) -> float | None:
+    """The mean clock of these cores now: the governor's, else /proc/cpuinfo's; null without both."""
+    files = [sys_cpu / f"cpu{core}/cpufreq/scaling_cur_freq" for core in cores]
+    known = [khz / 1e3 for path in files if (khz := _count(path)) is not None]
+    if not known:
+        known = [mhz for core, mhz in _cpuinfo_clocks(proc).items() if core in cores]
+    return round(sum(known) / len(known), 1) if known else None
+
+
+def machine_id() -> str:
+    """The same for all processes on one machine, also where their host names and namespaces differ."""
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return os.uname().nodename
+
+
+def _cpu_times(proc: Path, cores: Sequence[int], now_s: float) -> tuple[float | None, float | None]:
+    """Time of programs, and steal; interrupts belong to neither.
+
+    Programs had what the cores were not idle. Their own columns (user, nice, system) are sampled at ticks,
+    and a quota's period beats with the tick: half a core was seen to read as three quarters.
+    """
+    try:
+        rows = [line.split() for line in (proc / "stat").read_text().splitlines()]
+        every = {row[0]: [int(word) / TICKS for word in row[1:9]] for row in rows if _is_core(row)}
+        chosen = [every[f"cpu{core}"] for core in cores] if cores else list(every.values())
+        # idle, iowait, irq, softirq, steal
+        not_programs = sum(sum(times[3:8]) for times in chosen)
+        steal = sum(times[7] for times in chosen)
+    except (OSError, ValueError, IndexError, KeyError):
+        return None, None
+    return (now_s * len(chosen) - not_programs, steal) if chosen else (None, None)
+
+
+def _is_core(row: Sequence[str]) -> bool:
+    return bool(row) and row[0].startswith("cpu") and row[0] != "cpu"
+
+
+def _pressure(proc: Path, what: str) -> float | None:
+    try:
+        text = (proc / "pressure" / what).read_text()
+        return int(text.splitlines()[0].rpartition("total=")[2]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _throttled_s(proc: Path) -> float | None:
+    """How long a quota has stopped this process' cgroup so far."""
+    for path, key, scale in _cpu_stat_files(proc):
+        try:
+            rows = dict(line.split() for line in path.read_text().splitlines())
+            return int(rows[key]) * scale
+        except (OSError, ValueError, KeyError):
+            continue
+    return None
+
+
+def _has_quota(span: Reading) -> bool:
+    return (span.throttled_s or 0.0) > LEAST_THROTTLED * span.wall_s
+
+
+def _thermal_s(cores: Sequence[int], sys_cpu: Path = SYS_CPU) -> float | None:
+    """How long heat has slowed these cores so far, all together; kernels before 5.5 do not count it."""
+    names = [f"cpu{core}" for core in cores] or ["cpu[0-9]*"]
+    files = [
+        path
+        for name in names
+        for path in sys_cpu.glob(f"{name}/thermal_throttle/core_throttle_total_time_ms")
+    ]
+    known = [ms / 1e3 for path in files if (ms := _count(path)) is not None]
+    return sum(known) if known else None
+
+
+def _count(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() else None
+
+
+def _cpuinfo_clocks(proc: Path) -> dict[int, float]:
+    """`cpu MHz` by core; Arm's file has none."""
+    try:
+        text = (proc / "cpuinfo").read_text()
+    except OSError:
+        return {}
+    pattern = r"^processor\s*:\s*(\d+)$(?:\n.+)*?\ncpu MHz\s*:\s*(\d+(?:\.\d+)?)$"
+    return {int(core): float(mhz) for core, mhz in re.findall(pattern, text, re.MULTILINE)}
+
+
+def _cpu_stat_files(proc: Path) -> list[tuple[Path, str, float]]:
+    """cgroup v1's and v2's cpu.stat of this process."""
+    root = Path("/sys/fs/cgroup")
+    try:
+        lines = (proc / "self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        relative = path.lstrip("/")
+        if "cpu" in controllers.split(","):
+            found.append((root / "cpu" / relative / "cpu.stat", "throttled_time", 1e-9))
+            found.append((root / "cpu,cpuacct" / relative / "cpu.stat", "throttled_time", 1e-9))
+        if not controllers:
+            found.append((root / relative / "cpu.stat", "throttled_usec", 1e-6))
+    return found

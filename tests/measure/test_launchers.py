@@ -1,0 +1,111 @@
+"""The launchers, each for real: torchrun, mpirun, and Slurm through submitit on a sandbox of two nodes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.measure.job import Job, Plan
+from hakaru.measure.launch import LAUNCHERS, Layout, load_all
+from hakaru.measure.launch._base import Start, run_all
+from hakaru.measure.launch.mpirun import mpirun_words
+from hakaru.measure.record import Run
+from hakaru.measure.run import measure
+from hakaru.measure.task import Place, find_place
+from tests._slurm import Slurm, running_slurm
+
+PLAN = Plan(
+    ("all-reduce",), {"all-reduce": {"dtype": ["fp32"], "bytes": [4096]}}, True, 2.0,
+    ranks_per_host=2,
+)  # fmt: skip
+
+
+def is_complete(run: Run, num_ranks: int) -> None:
+    """All ranks were there; whether somebody else used the machine meanwhile does not matter here."""
+    for each in run.measurements:
+        assert each.verdict in ("good", "contaminated"), each.reason
+        assert each.parameters["ranks"] == num_ranks
+        assert each.samples
+    assert {each.quantity for each in run.measurements} == {"busbw", "algbw", "time"}
+
+
+@pytest.mark.parametrize("launcher", ["local", "torchrun", "mpirun"])
+def test_two_ranks_meet(tmp_path: Path, launcher: str) -> None:
+    plan = replace(PLAN, launcher=launcher)
+    is_complete(measure(Job.begin(tmp_path, "c", plan)), 2)
+
+
+@pytest.fixture(scope="module")
+def slurm(shared: Path) -> Iterator[Slurm]:
+    with running_slurm(shared, num_nodes=2) as cluster:
+        yield cluster
+
+
+def test_ranks_on_two_nodes_of_slurm_meet(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in slurm.env.items():
+        monkeypatch.setenv(name, value)
+    plan = replace(PLAN, launcher="slurm", num_hosts=2, ranks_per_host=1)
+    is_complete(measure(Job.begin(slurm.folder / "ws", "c", plan)), 2)
+
+
+def test_a_job_that_slurm_kills_has_failed(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in slurm.env.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "none-such")
+    plan = replace(PLAN, launcher="slurm", num_hosts=2, ranks_per_host=1)
+    run = measure(Job.begin(slurm.folder / "ws", "c", plan))
+    assert run.verdict == "failed"
+    assert "Slurm job" in run.measurements[0].reason
+
+
+def test_each_launcher_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_all()
+    assert set(LAUNCHERS.ids()) == {"local", "torchrun", "mpirun", "slurm"}
+    with pytest.raises(HakaruError, match="this machine only"):
+        LAUNCHERS.get("local").check(Layout(("a", "b")))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(HakaruError, match="apt-get install openmpi-bin"):
+        LAUNCHERS.get("mpirun").check(Layout())
+    with pytest.raises(HakaruError, match="there is no sbatch here"):
+        LAUNCHERS.get("slurm").check(Layout())
+
+
+def test_mpirun_is_told_hosts_and_slots() -> None:
+    words = " ".join(mpirun_words(Layout(("n1", "n2"), 4)))
+    assert "-np 8" in words
+    assert "--host n1:4,n2:4" in words
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({}, Place()),
+        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}, Place(3, 8, 1, 2)),
+        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+          "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, Place(3, 8, 1, 2)),
+        ({"SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1"}, Place(3, 8, 1, 1)),
+        ({"RANK": "x", "WORLD_SIZE": ""}, Place()),
+    ],
+)  # fmt: skip
+def test_a_rank_knows_its_place_from_any_launcher(variables: dict[str, str], place: Place) -> None:
+    assert find_place(variables) == place
+
+
+def test_when_one_process_dies_the_others_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hakaru.measure.launch._base.GRACE_S", 0.2)
+    pid_file = tmp_path / "pid"
+    starts = [
+        Start("a", ["sh", "-c", "echo broken; exit 3"], {}, tmp_path / "a.log"),
+        Start("b", ["sh", "-c", f"echo $$ > {pid_file}; sleep 600"], {}, tmp_path / "b.log"),
+    ]
+    assert run_all(starts, 60, lambda: None) == ["a ended with exit code 3: broken"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)
