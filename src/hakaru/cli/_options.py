@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import click
 
@@ -136,13 +136,21 @@ def lang_option(what: str) -> Callable[[F], F]:
     )
 
 
-def parse_params(pairs: Sequence[str]) -> dict[str, str]:
-    params = {}
+def parse_params(
+    pairs: Sequence[str],
+    option: str = "--param",
+    repeated: Literal["last", "join", "refuse"] = "last",
+) -> dict[str, str]:
+    """NAME=VALUE by name; of a name given twice the last counts, or all do (a,b), or it is an error."""
+    params: dict[str, str] = {}
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not separator:
-            raise HakaruError(f"--param takes NAME=VALUE, found {pair!r}")
-        params[name] = value
+            raise HakaruError(f"{option} takes NAME=VALUE, found {pair!r}")
+        if name in params and repeated == "refuse":
+            raise HakaruError(f"{option} {name} is given twice: {params[name]!r} and {value!r}")
+        joined = name in params and repeated == "join"
+        params[name] = f"{params[name]},{value}" if joined else value
     return params
 
 

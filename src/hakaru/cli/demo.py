@@ -1,4 +1,4 @@
-"""`hakaru demo`: the whole path in a minute, from a synthetic log to the figures and a report."""
+"""`hakaru demo`: the whole path in a minute, from a synthetic log to figures, a report and a measurement."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hakaru.analyses import Session
 
 CLUSTER = "demo"
+TASTE_S = 15.0
 HEADLINE = (
     "num_jobs",
     "num_users",
@@ -38,9 +39,10 @@ HEADLINE = (
     type=click.Path(path_type=Path, file_okay=False),
     help="Where the workspace and the report go.",
 )
+@click.option("--measure/--no-measure", default=True, help="Whether to measure this machine too.")
 @click.option("--serve", is_flag=True, help="Then start the web app on the sample.")
 @click.pass_context
-def command(ctx: click.Context, num_jobs: int, folder: Path, serve: bool) -> None:
+def command(ctx: click.Context, num_jobs: int, folder: Path, measure: bool, serve: bool) -> None:
     """Make a synthetic cluster, set it beside the one that it imitates, and write its report."""
     from hakaru.analyses import open_session
     from hakaru.cli.report import write_report
@@ -53,6 +55,9 @@ def command(ctx: click.Context, num_jobs: int, folder: Path, serve: bool) -> Non
     print_generated(generate_with_progress(lake, spec), folder)
     with open_session(lake) as session:
         _print_headline(session)
+    if measure:
+        _taste_of_bench(folder)
+    with open_session(lake) as session:
         write_report(session, folder / "report.html")
     for line in _next_steps(folder):
         click.echo(line)
@@ -60,6 +65,33 @@ def command(ctx: click.Context, num_jobs: int, folder: Path, serve: bool) -> Non
     click.echo(f"The report, {num_jobs:,} synthetic jobs, to open in a browser: {where}")
     if serve:
         _serve(ctx, folder)
+
+
+def _taste_of_bench(folder: Path) -> None:
+    """Measure this machine for some seconds: the meter itself and, where torch is there, cards or cores."""
+    from importlib.util import find_spec
+
+    from hakaru.cli.bench._report import headline
+    from hakaru.cli.bench.run import measure_and_store, show
+    from hakaru.lake import Lake
+    from hakaru.measure.job import Job, Plan
+    from hakaru.measure.selftest import self_test
+    from hakaru.measure.store import save
+
+    lake = Lake.open(folder)
+    click.secho("\nThis machine, measured", bold=True)
+    run = self_test(CLUSTER)
+    save(lake, run)
+    click.echo(f"the meter itself: {headline(run)}")
+    for each in run.measurements:
+        click.echo(f"  {each.parameters['truth']}: {each.verdict}: {each.reason}")
+    if find_spec("torch") is None:
+        click.echo(
+            "cards, links and LINPACK: pip install 'hakaru[measure]', then hakaru bench run --quick"
+        )
+        return
+    plan = Plan(("gemm", "memory"), quick=True, budget_s=TASTE_S, label="demo")
+    show(measure_and_store(lake, Job.begin(folder, CLUSTER, plan)), "table")
 
 
 def _serve(ctx: click.Context, folder: Path) -> None:
@@ -77,6 +109,7 @@ def _next_steps(folder: Path) -> list[str]:
         *([f"First, so that the shell finds hakaru:  . {near}"] if lost and near.exists() else []),
         f"Next, more of this one:  hakaru show states --by queue -w {folder}",
         f"          the web app:  hakaru serve -w {folder}",
+        f"         this machine:  hakaru bench run --quick -w {folder}",
         "         your own log:  hakaru report --from LOGFILE",
         "                   or:  hakaru ingest LOGFILE --cluster NAME && hakaru compare NAME",
     ]

@@ -69,9 +69,21 @@ def command(
     _check_ending(output)
     chosen = make_selection(**selection)
     with open_lake(data) as lake, open_session(lake, engine, unit=data.unit) as session:
+        _check_jobs(session)
         check_selection(session, chosen)
         size = write_report(session, output, chosen, _names(beside), lang)
     click.echo(f"{output} ({size / 1e6:.1f} MB)")
+
+
+def _check_jobs(session: Session) -> None:
+    """A report is of jobs: where there are only measurements, their page is another command's."""
+    from hakaru.schema import RUNS
+
+    if not session.known_clusters and session.lake.files(RUNS):
+        raise HakaruError(
+            f"{session.lake.workspace} holds no jobs yet, only measurements; for a page of those: "
+            "hakaru bench show -o FILE"
+        )
 
 
 def write_report(
@@ -86,9 +98,12 @@ def write_report(
     from hakaru.report import tell, to_html
 
     with _working():
-        text = to_html(tell(session, selection, beside, lang)).encode("utf-8")
+        story = tell(session, selection, beside, lang)
+        text = to_html(story).encode("utf-8")
     with writing(output):
         output.write_bytes(text)
+    if story.not_measured:
+        click.echo(story.not_measured, err=True)
     return len(text)
 
 

@@ -87,9 +87,13 @@ def _for_others(host: str, others: list[str]) -> str:
 
 
 def _say_what_is_missing(lake: Lake) -> None:
-    if not lake.clusters():
-        click.echo(
-            f"{lake.workspace} holds no jobs yet. Begin with: hakaru ingest FILE --cluster NAME "
-            f"--workspace {lake.workspace}",
-            err=True,
-        )
+    from hakaru.schema import RUNS
+
+    if lake.clusters():
+        return
+    measured = "; measurements are on the page Measure" if lake.files(RUNS) else ""
+    click.echo(
+        f"{lake.workspace} holds no jobs yet{measured}. Begin with: hakaru ingest FILE --cluster NAME "
+        f"--workspace {lake.workspace}",
+        err=True,
+    )

@@ -1,0 +1,46 @@
+"""`hakaru bench baseline`: keep a good run under a name, or list the names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hakaru.cli._options import workspace_option
+from hakaru.errors import HakaruError
+from hakaru.safety.text import plain
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hakaru bench baseline acceptance                 # of the latest run
+  hakaru bench baseline acceptance --run 20261118-0512
+  hakaru bench baseline                            # list them"""
+)
+@click.argument("name", required=False)
+@workspace_option
+@click.option("--run", "run", default="latest", show_default=True, help="The run to keep.")
+@click.option("--cluster", help="Only runs of this cluster.")
+def command(name: str | None, workspace: Path, run: str, cluster: str | None) -> None:
+    """Keep the medians of a good run, for `hakaru bench check --baseline NAME`."""
+    from hakaru.cli.bench._options import open_runs
+    from hakaru.measure import baseline
+    from hakaru.measure.store import find_run
+
+    lake = open_runs(workspace)
+    if name is None:
+        for each in baseline.names(workspace):
+            try:
+                found = baseline.load(workspace, each)
+            except HakaruError as error:
+                click.echo(plain(str(error)), err=True)
+                continue
+            click.echo(f"{each}: {len(found.entries)} quantities of run {found.run_id}")
+        if not baseline.names(workspace):
+            click.echo("no baselines yet; make one of a good run: hakaru bench baseline NAME")
+        return
+    made = baseline.make_baseline(name, find_run(lake, run, cluster))
+    baseline.save(workspace, made)
+    click.echo(f"{name}: {len(made.entries)} quantities of run {made.run_id}")
+    click.echo(f"Check a node against it: hakaru bench check --baseline {name}")

@@ -1,0 +1,128 @@
+"""`hakaru bench check`: the gate of a node's epilog or of a CI; exit code 0 means good, all else does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hakaru.cli._options import workspace_option
+from hakaru.cli.bench._options import (
+    Duration,
+    cluster_option,
+    default_cluster,
+    format_option,
+    launch_options,
+)
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.measure.baseline import Baseline
+    from hakaru.measure.record import Run
+
+EPILOG = """\b
+Examples:
+  hakaru bench check --baseline acceptance --budget 60s --format json
+  hakaru bench check --baseline acceptance --run night-12   # judge a stored run
+Exit codes 10 (slow), 11 (failed) and 13 (not measured) are reasons to drain
+a node, 12 (contaminated) to check it again; docs/bring-into-service.md has
+the lines for Slurm.
+"""
+
+
+@click.command(epilog=EPILOG)
+@workspace_option
+@cluster_option
+@click.option("--baseline", required=True, help="What to compare with.")
+@click.option("--run", "name", help="Judge this stored run instead of measuring.")
+@click.option(
+    "--budget", type=Duration(), default="60s", show_default=True, help="Time for all of it."
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0, 50),
+    default=5.0,
+    show_default=True,
+    help="How much slower than the baseline is still good, in percent.",
+)
+@launch_options
+@format_option
+def command(
+    workspace: Path, baseline: str, output_format: str, **asked: Any
+) -> None:  # fmt: skip
+    """Measure what the baseline has, and compare: exit code 0 only if all of it is good."""
+    from hakaru.cli.bench.run import show
+    from hakaru.measure.verdict import EXIT_CODES, Verdict
+
+    try:
+        run = _checked(workspace, baseline, **asked)
+    except (HakaruError, OSError) as error:  # a gate says not measured, and never lets a node pass
+        if output_format != "json":
+            raise
+        code = EXIT_CODES[Verdict.NOT_MEASURED]
+        told = {"verdict": Verdict.NOT_MEASURED.value, "exit_code": code, "reason": str(error)}
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        click.get_current_context().exit(code)
+    show(run, output_format, baseline=baseline)
+    click.get_current_context().exit(EXIT_CODES[run.verdict])
+
+
+def _checked(
+    workspace: Path, baseline: str, name: str | None, cluster: str | None, budget: float,
+    tolerance: float, **launch: Any,
+) -> Run:  # fmt: skip
+    from dataclasses import replace
+
+    from hakaru.cli.bench._options import open_runs
+    from hakaru.cli.bench.run import measure_and_store
+    from hakaru.measure.baseline import load
+    from hakaru.measure.job import Job, Plan
+    from hakaru.measure.judge import judge_by
+    from hakaru.measure.store import LATEST, find_run
+
+    lake, wanted = open_runs(workspace), load(workspace, baseline)
+    if name is None:
+        plan = _plan(wanted, budget, tolerance / 100, **launch)
+        job = Job.begin(workspace, default_cluster(lake, cluster), plan)
+        return measure_and_store(lake, job)
+    if name == LATEST:
+        raise HakaruError("name the run to judge: the latest may be another node's")
+    limits = Plan(tolerance=tolerance / 100).limits
+    run = find_run(lake, name, cluster)
+    return replace(run, measurements=tuple(judge_by(run.measurements, wanted, limits)))
+
+
+def _plan(baseline: Baseline, budget: float, tolerance: float, **launch: Any) -> Any:
+    """Just the points that the baseline has."""
+    from dataclasses import replace
+
+    from hakaru.cli.bench.run import make_plan
+    from hakaru.measure._base import load_all
+
+    known = load_all()
+    points: dict[str, list[dict[str, Any]]] = {}
+    for entry in baseline.entries:
+        if entry.benchmark in known:
+            own = {each.name for each in known.get(entry.benchmark).parameters}
+            point = {name: value for name, value in entry.parameters.items() if name in own}
+            if point not in points.setdefault(entry.benchmark, []):
+                points[entry.benchmark].append(point)
+    if not points:
+        raise HakaruError(f"the baseline {baseline.name} has no benchmark that can be run here")
+    if not launch["devices"] and launch["launcher"] == "local":
+        launch["devices"] = _devices_of(baseline)
+    plan = make_plan(
+        names=tuple(points), quick=True, budget=budget, params=(),
+        label=f"check {baseline.name}", **launch,
+    )  # fmt: skip
+    return replace(plan, points=points, baseline=baseline.name, tolerance=tolerance)
+
+
+def _devices_of(baseline: Baseline) -> tuple[str, ...]:
+    """This machine's devices of the models that the baseline has; all where none of them is here."""
+    from hakaru.measure.devices import find_devices
+
+    models = {entry.model for entry in baseline.entries}
+    return tuple(each.id for each in find_devices() if each.model in models)

@@ -1,0 +1,208 @@
+"""`hakaru bench run`: measure, judge, store, and say the verdict first."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from hakaru.cli._options import workspace_option
+from hakaru.cli.bench._options import (
+    DEFAULT_S,
+    QUICK_S,
+    Duration,
+    choose_parameters,
+    cluster_option,
+    default_cluster,
+    format_option,
+    launch_options,
+    parse_slurm,
+    progress_bar,
+    workspace_lake,
+)
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.lake import Lake
+    from hakaru.measure.job import Job, Plan
+    from hakaru.measure.record import Run
+
+EPILOG = """\b
+Examples:
+  hakaru bench run --quick                     # everything, a minute
+  hakaru bench run device --label acceptance   # every card of this node
+  hakaru bench run gemm --param dtype=fp64 --param size=4096
+  hakaru bench run collective --launcher mpirun --hosts n1,n2 --ranks-per-host 8
+  hakaru bench run device --launcher slurm --nodes 128 --slurm partition=gpu
+  hakaru bench run --resume                    # go on with an interrupted run
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("names", nargs=-1, metavar="[BENCHMARK or FAMILY]...")
+@workspace_option
+@cluster_option
+@click.option("--quick", is_flag=True, help="A shorter sweep within one minute.")
+@click.option("--budget", type=Duration(), help="Time for all of it; else 5m, with --quick 1m.")
+@click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE[,VALUE]",
+    help="Values of a parameter in place of its sweep; repeat for more.",
+)
+@launch_options
+@click.option("--label", help="A name for the run.")
+@click.option("--baseline", help="Compare with this baseline too.")
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[RUN]",
+    help="Go on with an interrupted run: the last, or the one named.",
+)
+@format_option
+@click.option("--all", "every", is_flag=True, help="Every quantity and every device.")
+def command(
+    workspace: Path, cluster: str | None, resume: str | None,
+    baseline: str | None, output_format: str, every: bool, **asked: Any,
+) -> None:  # fmt: skip
+    """Measure devices, collectives and LINPACK; the exit code is 0 only if everything is good."""
+    from hakaru.measure.baseline import load
+    from hakaru.measure.job import Job
+
+    lake = workspace_lake(workspace)
+    if baseline:
+        load(workspace, baseline)  # a wrong name is an error before anything is measured
+    if resume is None:
+        plan = replace(make_plan(**asked), baseline=baseline)
+        job = Job.begin(workspace, default_cluster(lake, cluster), plan)
+    else:
+        _refuse_others()
+        job = Job.resume(workspace, resume or None)
+    run = measure_and_store(lake, job)
+    show(run, output_format, every)
+    from hakaru.measure.verdict import EXIT_CODES
+
+    click.get_current_context().exit(EXIT_CODES[run.verdict])
+
+
+def _refuse_others() -> None:
+    """A run goes on with its own options: others beside --resume would be ignored."""
+    ctx = click.get_current_context()
+    given = [
+        str(param.opts[0])
+        for param in ctx.command.params
+        if param.name not in ("workspace", "resume", "output_format", "every")
+        and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise HakaruError(
+            f"--resume goes on with the options of the run; leave out {', '.join(given)}"
+        )
+
+
+def make_plan(
+    names: tuple[str, ...], quick: bool, budget: float | None, params: tuple[str, ...],
+    devices: tuple[str, ...], launcher: str, hosts: str | None, nodes: int,
+    ranks_per_host: int | None, slurm_options: tuple[str, ...], label: str | None,
+    timeout: float | None,
+) -> Plan:  # fmt: skip
+    """What the options ask for; wrong names are an error before anything is measured."""
+    from hakaru.measure._base import find_benchmarks
+    from hakaru.measure.devices import find_devices
+    from hakaru.measure.job import Plan, uses_gpus
+    from hakaru.measure.launch import LAUNCHERS, Layout, load_all, split_hosts
+    from hakaru.measure.store import check_label
+
+    chosen = choose_parameters(find_benchmarks(names), params)
+    listed = split_hosts(hosts or "")
+    if slurm_options and launcher != "slurm":
+        raise HakaruError("--slurm is for --launcher slurm")
+    if launcher == "local" and devices and find_spec("torch"):
+        find_devices(devices)
+    load_all()
+    LAUNCHERS.get(launcher).check(Layout(listed, ranks_per_host or 1, nodes))
+    options = parse_slurm(slurm_options)
+    return Plan(
+        names=names,
+        chosen=chosen,
+        quick=quick,
+        budget_s=budget or (QUICK_S if quick else DEFAULT_S),
+        devices=devices,
+        hosts=listed,
+        num_hosts=max(nodes, len(listed)),
+        ranks_per_host=ranks_per_host or 0,
+        launcher=launcher,
+        launcher_options=options,
+        on_gpu=uses_gpus(launcher, devices, options),
+        label=check_label(label),
+        timeout_s=timeout,
+    )
+
+
+def measure_and_store(lake: Lake, job: Job) -> Run:
+    """Measure with a progress bar; an interrupted run says how it is resumed."""
+    from hakaru.measure.baseline import load
+    from hakaru.measure.judge import judge_by
+    from hakaru.measure.run import measure
+    from hakaru.measure.selftest import last_test
+    from hakaru.measure.store import save
+    from hakaru.measure.verdict import Verdict
+    from hakaru.texts import language
+
+    plan = job.plan
+    count = sum(len(plan.items(scope)) for scope in ("device", "ranks", "machine"))
+    settings = "1 setting" if count == 1 else f"{count} settings"
+    text = f"measuring {settings} within about {language('en').duration(plan.budget_s)}"
+    try:
+        with progress_bar(text) as tell:
+            run = measure(job, progress=tell, meter=last_test(lake))
+    except KeyboardInterrupt:
+        again = f"hakaru bench run --resume {job.id} -w {shlex.quote(str(lake.workspace))}"
+        click.echo(f"go on with: {again}", err=True)
+        raise
+    if plan.baseline is not None:
+        baseline = load(lake.workspace, plan.baseline)
+        compared = judge_by(run.measurements, baseline, plan.limits)
+        run = replace(run, measurements=tuple(compared))
+    if run.verdict is not Verdict.NOT_MEASURED or any(e.samples for e in run.measurements):
+        save(lake, run)  # what measured nothing at all would only stand in the way of histories
+    job.finish(keep=run.verdict is Verdict.FAILED)
+    return run
+
+
+def show(run: Run, output_format: str, every: bool = False, **more: Any) -> None:
+    from hakaru.cli._output import without_nan
+    from hakaru.cli.bench._report import print_run, to_json
+
+    if output_format == "json":
+        click.echo(json.dumps(without_nan(to_json(run, **more)), indent=2, ensure_ascii=False))
+        return
+    print_run(run, _next_steps(run), every)
+
+
+def _next_steps(run: Run) -> list[str]:
+    from hakaru.measure.verdict import Verdict
+
+    if run.verdict is Verdict.GOOD:
+        return [f"Make it a baseline: hakaru bench baseline NAME --run {run.id}{_where()}"]
+    closer = f"Look closer: hakaru bench show {run.id} --all{_where()}"
+    if run.verdict is Verdict.CONTAMINATED:
+        return ["Somebody else used the machine: measure again when it is idle.", closer]
+    return [closer] if any(each.samples for each in run.measurements) else []
+
+
+def _where() -> str:
+    """The option that leads to the same workspace, where it was given."""
+    ctx = click.get_current_context()
+    if ctx.get_parameter_source("workspace") is not ParameterSource.COMMANDLINE:
+        return ""
+    return f" -w {shlex.quote(str(ctx.params['workspace']))}"
