@@ -1,0 +1,203 @@
+"""A run as it is shown: its measurements with their intervals, light enough for thousands of cards."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from hakaru.measure._base import Better
+from hakaru.measure.meter import UNTESTED, Meter
+from hakaru.measure.record import OWN, parameters_text, shown_parameters
+from hakaru.measure.verdict import Verdict, worst
+
+if TYPE_CHECKING:
+    from hakaru.measure.record import Measurement, Run
+
+ARROW, RANKS = ">", "ranks"
+HPL = "hpl"
+READING_BYTES = 400
+MOST_PROBLEM = 400
+NOT_TESTED = "; not tested: "
+VALID = (Verdict.GOOD, Verdict.SLOW)  # their numbers count
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One quantity of one device, link or group of ranks; `parameters` is JSON as it is stored."""
+
+    benchmark: str
+    parameters: str
+    quantity: str
+    unit: str
+    better: Better
+    host: str
+    device: str
+    model: str
+    verdict: Verdict
+    reason: str
+    num_repetitions: int
+    median: float | None = None
+    low: float | None = None
+    high: float | None = None
+    reference: float | None = None
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return parse_object(self.parameters)
+
+    @property
+    def shown(self) -> str:
+        return shown_parameters(self.options)
+
+    @property
+    def what(self) -> str:
+        """As `gemm fp64 size 1024`; of a search, which trial."""
+        trial = self.options.get("trial")
+        return f"{self.benchmark} {self.shown if trial is None else f'trial {trial}'}".strip()
+
+    @property
+    def where(self) -> str:
+        if self.is_card:
+            return f"{self.host} {self.device}"
+        return self.device if self.is_link else f"{self.benchmark} on {self.device}"
+
+    @property
+    def is_trial(self) -> bool:
+        """Whether it is a step of a search, which no verdict rests on."""
+        return "trial" in self.options
+
+    @property
+    def is_link(self) -> bool:
+        return ARROW in self.device
+
+    @property
+    def is_card(self) -> bool:
+        """One device of one host, neither a link nor ranks that work together."""
+        together = self.device.endswith(RANKS) or self.benchmark == HPL
+        return not together and not self.is_link
+
+    @property
+    def is_valid(self) -> bool:
+        return self.verdict in VALID and self.median is not None
+
+    @property
+    def deficit(self) -> float | None:
+        """What it lacks against what it was compared with, as a share; negative where it is better."""
+        if not self.median or not self.reference:
+            return None
+        if self.better == "higher":
+            return 1 - self.median / self.reference
+        return 1 - self.reference / self.median
+
+    @property
+    def num_ranks(self) -> int | None:
+        ranks = self.options.get(RANKS)
+        if isinstance(ranks, int) and ranks > 0:
+            return ranks
+        first = self.device.partition(" ")[0]
+        return int(first) if first.isdigit() and len(first) < 9 else None
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run and its readings."""
+
+    id: str
+    cluster: str
+    started_at: datetime
+    readings: tuple[Reading, ...]
+    source: str = OWN
+    label: str | None = None
+    left_out: tuple[str, ...] = ()
+    meter: Meter = UNTESTED
+    untested: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, run: Run) -> RunView:
+        first = next(iter(run.measurements), None)
+        validity = first.validity if first else {}
+        return cls(
+            run.id, run.cluster, run.started_at, tuple(map(_reading, run.measurements)), run.source,
+            run.label, run.left_out, meter_of(validity), untested_of(validity),
+        )  # fmt: skip
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return worst(each.verdict for each in self.judged)
+
+    @cached_property
+    def judged(self) -> tuple[Reading, ...]:
+        """What the verdict rests on."""
+        return tuple(each for each in self.readings if not each.is_trial)
+
+    @cached_property
+    def cards(self) -> tuple[Reading, ...]:
+        return tuple(each for each in self.readings if each.is_card)
+
+    @property
+    def nbytes(self) -> int:
+        """About what it takes in memory."""
+        return READING_BYTES * len(self.readings)
+
+
+def meter_of(validity: Mapping[str, Any]) -> Meter:
+    found = validity.get("meter")
+    meter = found if isinstance(found, Mapping) else {}
+    error, tested_at = meter.get("error"), meter.get("tested_at")
+    known = float(error) if isinstance(error, int | float) and isfinite(error) else None
+    problem = str(meter.get("problem") or "")[:MOST_PROBLEM]
+    return Meter(known, str(tested_at)[:40] if tested_at else None, problem or None)
+
+
+def untested_of(validity: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the last self-test of the meter left out; older ones say it behind the time."""
+    found = validity.get("meter")
+    meter = found if isinstance(found, Mapping) else {}
+    named = meter.get("untested")
+    if isinstance(named, list | tuple):
+        return tuple(str(each)[:MOST_PROBLEM] for each in named)
+    told = str(meter.get("tested_at") or "").partition(NOT_TESTED)[2]
+    return (told[:MOST_PROBLEM],) if told else ()
+
+
+@lru_cache(maxsize=16_384)
+def parse_object(text: str) -> Mapping[str, Any]:
+    """A JSON object, read once for all the cards that share it; anything else is empty."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """A key by which node2 comes before node10."""
+    parts = re.split(r"([0-9]{1,15})", name)
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part]
+
+
+def _reading(each: Measurement) -> Reading:
+    interval = each.interval
+    return Reading(
+        benchmark=each.benchmark,
+        parameters=parameters_text(each.parameters),
+        quantity=each.quantity,
+        unit=each.unit,
+        better=each.better,
+        host=each.host,
+        device=each.device,
+        model=each.model,
+        verdict=each.verdict,
+        reason=each.reason,
+        num_repetitions=len(each.samples),
+        median=interval.median if interval else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        reference=each.reference,
+    )

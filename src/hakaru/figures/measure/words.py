@@ -1,0 +1,188 @@
+"""A run in words: the verdict, how many of each, the worst by name, and how far the meter can be trusted."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from hakaru.figures.measure.view import Reading, RunView, natural
+from hakaru.measure.record import OWN
+from hakaru.measure.store import SELFTEST
+from hakaru.measure.verdict import ORDER, Verdict, worst
+from hakaru.registry import listed
+from hakaru.texts import language
+
+MOST_NAMED, MOST_LINKS = 12, 6
+TEST_IT = "hakaru bench selftest"
+UNKNOWN = "–"
+MANY_DIGITS = 1e15  # from here on a number is written with an exponent
+
+
+@dataclass(frozen=True)
+class Named:
+    """A device, link or group of ranks that is not good, and why; `also` are its other complaints."""
+
+    where: str
+    reading: Reading
+    also: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.reading.verdict
+
+    @property
+    def what(self) -> str:
+        return self.reading.what
+
+    @property
+    def reason(self) -> str:
+        return self.reading.reason
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a person reads first."""
+
+    verdict: Verdict
+    sentence: str
+    counts: dict[Verdict, int]
+    worst: tuple[Named, ...]
+    num_unnamed: int
+    meter: str
+
+
+def summarise(view: RunView) -> Summary:
+    counts = Counter(each.verdict for each in view.judged)
+    bad = _named(view.judged)
+    return Summary(
+        view.verdict,
+        _sentence(view, counts),
+        {verdict: counts[verdict] for verdict in ORDER if counts[verdict]},
+        tuple(bad[:MOST_NAMED]),
+        max(0, len(bad) - MOST_NAMED),
+        meter_text(view),
+    )
+
+
+def meter_text(view: RunView) -> str:
+    """How far the numbers can be trusted."""
+    if view.source != OWN:
+        return f"The numbers are as {view.source} reported them; Hakaru did not measure them."
+    if all(each.benchmark == SELFTEST for each in view.readings) and view.readings:
+        return "This run is the self-test: the meter measured what is known."
+    if view.meter.error is None:
+        return view.meter.problem or f"The meter has not been tested: {TEST_IT}"
+    when = f" of {view.meter.tested_at[:10]}" if view.meter.tested_at else ""
+    error = share(view.meter.error)
+    told = f"The meter itself was off by {error} at most in its last self-test{when}"
+    not_tested = f"; not tested: {listed(view.untested, MOST_NAMED)}" if view.untested else ""
+    return f"{told}{not_tested}."
+
+
+def share(value: float) -> str:
+    """As `5.8 %`."""
+    if not math.isfinite(value * 100):
+        return UNKNOWN
+    return f"{value * 100:.3g} %" if abs(value) >= MANY_DIGITS else language("en").share(value)
+
+
+def amount(value: float | None, unit: str = "") -> str:
+    """A value as a person reads it, four digits of it."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    size = abs(value)
+    if size >= MANY_DIGITS:
+        return f"{value:.4g} {unit}".strip()
+    text = f"{value:,.0f}" if size >= 999.95 else f"{value:.4g}" if size >= 1e-3 else f"{value:.2g}"
+    return f"{text} {unit}".strip()
+
+
+def in_zone(at: datetime, zone: str) -> datetime:
+    """The site's time; UTC's where the site's is before the first year or after the last."""
+    try:
+        return at.astimezone(ZoneInfo(zone))
+    except OverflowError:
+        return at.astimezone(UTC)
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    return f"{amount(low)} to {amount(high)}" if low is not None and high is not None else ""
+
+
+def behind(deficit: float | None) -> str:
+    """How it stands to what it was compared with; nothing where that is not known."""
+    if deficit is None:
+        return ""
+    return f"{share(abs(deficit))} {'slower' if deficit >= 0 else 'faster'} than its peers"
+
+
+def counted(num: int, one: str, many: str = "") -> str:
+    return f"{num:,} {one if num == 1 else many or one + 's'}"
+
+
+def _sentence(view: RunView, counts: Counter[Verdict]) -> str:
+    """As `3 of 1,024 devices are slow. Of 4,230 measurements 4,218 are good and 12 are slow.`"""
+    if not view.judged:
+        return "Nothing was measured."
+    first = [text for text in (_of_cards(view), _of_links(view)) if text]
+    if len(counts) == 1:
+        (verdict,) = counts
+        all = (
+            f"All {len(view.judged):,} measurements" if len(view.judged) > 1 else "One measurement"
+        )
+        return " ".join([*first, f"{all}: {verdict}."])
+    many = ", ".join(f"{counts[v]:,} {v}" for v in reversed(ORDER) if counts[v])
+    return " ".join([*first, f"Measurements: {many}."])
+
+
+def _of_cards(view: RunView) -> str:
+    devices: dict[tuple[str, str], list[Verdict]] = {}
+    for each in view.cards:
+        devices.setdefault((each.host, each.device), []).append(each.verdict)
+    return _of_many([worst(each) for each in devices.values()], "device")
+
+
+def _of_links(view: RunView) -> str:
+    return _of_many([each.verdict for each in view.readings if each.is_link], "link")
+
+
+def _of_many(verdicts: Sequence[Verdict], what: str) -> str:
+    counts = Counter(verdicts)
+    if not verdicts:
+        return ""
+    every = ", ".join(f"{counts[v]:,} {v}" for v in ORDER if counts[v])
+    alone = "all good" if set(counts) == {Verdict.GOOD} else every
+    return f"Of {counted(len(verdicts), what)}: {alone}."
+
+
+def _named(readings: Sequence[Reading]) -> list[Named]:
+    """Everything that is not good, each place once, the worst first; links of one cause are one."""
+    places: dict[str, list[Reading]] = {}
+    for each in readings:
+        if each.verdict is not Verdict.GOOD:
+            key = each.reason.partition(";")[0] if each.is_link else each.where
+            places.setdefault(key, []).append(each)
+    ordered = sorted(places.items(), key=lambda item: (*_badness(item[1]), natural(item[0])))
+    return [_name(sorted(bad, key=lambda each: _badness([each]))) for _, bad in ordered]
+
+
+def _badness(readings: Sequence[Reading]) -> tuple[int, bool, float]:
+    """By verdict; then devices before links, and who lacks more before who lacks less."""
+    return (
+        min(ORDER.index(each.verdict) for each in readings),
+        readings[0].is_link,
+        -max(each.deficit or 0.0 for each in readings),
+    )
+
+
+def _name(bad: Sequence[Reading]) -> Named:
+    if bad[0].is_link:
+        many = f"{counted(len(bad), 'link')}: " if len(bad) > 1 else ""
+        return Named(many + listed((each.device for each in bad), MOST_LINKS), bad[0])
+    # a setting once, whichever of its quantities
+    settings = dict.fromkeys(f"{each.what} ({each.verdict})" for each in bad)
+    return Named(bad[0].where, bad[0], tuple(settings)[1 : MOST_NAMED + 1])
