@@ -53,9 +53,17 @@ def running_slurm(shared: Path, num_nodes: int = 4) -> Iterator[Slurm]:
         cluster = Slurm(shared / "sandbox", folder, _environment(folder / "box", num_nodes))
         try:
             cluster.manage("up")
+            _forget_jobs()
             yield cluster
         finally:
             cluster.manage("destroy")
+
+
+def _forget_jobs() -> None:
+    """submitit remembers the states of job 1, 2, 3… of the sandbox before this one."""
+    from submitit.slurm.slurm import SlurmJob
+
+    SlurmJob.watcher.clear()
 
 
 @contextmanager

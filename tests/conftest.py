@@ -22,7 +22,20 @@ from hakaru.sources import ingest
 for name in ("COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "HAKARU_WORKSPACE"):
     os.environ.pop(name, None)
 
+SLURM = "slurm"
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Each file's tests go to one worker; those that start Slurm, of which one runs at a time, share one."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    starts_slurm = hasattr(getattr(item, "module", None), "running_slurm")
+    return SLURM if starts_slurm else item.nodeid.partition("::")[0]
 
 
 @pytest.fixture(scope="session")

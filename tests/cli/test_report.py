@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -45,8 +46,9 @@ def test_a_report_says_its_size(log: Path, monkeypatch: Any) -> None:
 def test_what_is_told_is_written_whole(tmp_path: Path, monkeypatch: Any) -> None:
     """Three letters of Japanese are nine bytes."""
     seen: list[Any] = []
-    monkeypatch.setattr("hakaru.report.tell", lambda *given: seen.append(given) or "story")
-    monkeypatch.setattr("hakaru.report.to_html", lambda told: f"{told}: 日本語")
+    story = SimpleNamespace(name="story", not_measured="")
+    monkeypatch.setattr("hakaru.report.tell", lambda *given: seen.append(given) or story)
+    monkeypatch.setattr("hakaru.report.to_html", lambda told: f"{told.name}: 日本語")
     output = tmp_path / "new" / "r.html"
     session: Any = "a session"
     chosen: Any = "a selection"

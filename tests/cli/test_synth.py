@@ -50,7 +50,7 @@ def test_synth_and_demo_make_what_is_asked(tmp_path: Path, monkeypatch: Any) -> 
     found = specs[0]
     assert (found.num_jobs, found.seed, found.cluster, found.days) == (5, 9, "x", 3.0)
     assert (found.num_nodes, found.num_users, found.samples_days) == (4, 2, 0.0)
-    hakaru("demo", "--jobs", 7, "--folder", tmp_path / "demo")
+    hakaru("demo", "--jobs", 7, "--no-measure", "--folder", tmp_path / "demo")
     assert (specs[1].num_jobs, specs[1].cluster) == (7, "demo")
 
 
@@ -64,7 +64,7 @@ def test_the_defaults_are_those_of_the_help(tmp_path: Path, monkeypatch: Any) ->
     monkeypatch.setattr("hakaru.cli.synth.generate_with_progress", generate)
     monkeypatch.chdir(tmp_path)
     hakaru("synth")
-    hakaru("demo")
+    hakaru("demo", "--no-measure")
     (place, found), (demo_place, sample) = specs
     assert (place, demo_place) == (Path("hakaru-workspace"), Path("hakaru-demo"))
     assert (found.num_jobs, found.seed, found.cluster, found.days) == (100_000, 1, "synth", None)
@@ -123,6 +123,7 @@ def test_a_demo_compares_reports_and_says_what_is_next(shown: tuple[Path, str]) 
     assert heads == [["metric", "demo", "(SYNTHETIC)", "AAIC"]]
     rows = [line.split() for line in told.splitlines() if line.strip().startswith("Jobs ")]
     assert rows[0][:2] == ["Jobs", "2,000"]
+    assert "This machine, measured\nthe meter itself: " in told
     assert f"  hakaru show states --by queue -w {folder}\n" in told
     assert f"  hakaru serve -w {folder}\n" in told
     report = folder / "report.html"
@@ -156,7 +157,7 @@ def test_a_demo_is_served_if_that_is_asked_for(tmp_path: Path, monkeypatch: Any)
     monkeypatch.setattr("hakaru.cli.report.write_report", lambda session, output: 0)
     monkeypatch.setattr("hakaru.web.server.serve", lambda lake, *given, **more: served.append(lake))
     for options, number in (((), 0), (("--serve",), 1)):
-        done = hakaru("demo", "--folder", tmp_path / "d", *options)
+        done = hakaru("demo", "--no-measure", "--folder", tmp_path / "d", *options)
         assert done.exit_code == 0, done.output
         assert len(served) == number
     assert served[0].workspace == tmp_path / "d"

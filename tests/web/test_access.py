@@ -50,6 +50,8 @@ def test_every_route_is_found(closed_site: Running) -> None:
         "/what-if/queues/cancel",
         "/api/v1/what-if",
         "/api/v1/what-if/queues/nodes",
+        "/measure",
+        "/api/v1/measure/queues/figures/queues",
     } <= paths
     assert len(paths) >= 16
 

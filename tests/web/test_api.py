@@ -339,7 +339,7 @@ def test_a_new_commit_is_seen_at_once(tmp_path: object) -> None:
 
 def test_openapi_describes_every_route(ask: httpx.Client) -> None:
     paths = ask.get(f"{API}/openapi.json").json()["paths"]
-    assert len(paths) == 17
+    assert len(paths) == 23
     written = {path: set(item) - {"get"} for path, item in paths.items() if set(item) != {"get"}}
     assert written == {f"{API}/what-if": {"post"}, f"{API}/what-if/{{run}}": {"delete"}}
 

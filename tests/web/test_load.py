@@ -27,6 +27,7 @@ from hakaru.web.app import create_app
 from hakaru.web.connections import Connections
 from hakaru.web.server import most_connections, server_of
 from hakaru.web.turns import _Line
+from tests._asyncio import finish
 from tests.web._site import Running, running, settings
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
@@ -385,7 +386,7 @@ def test_who_waits_longest_is_next() -> None:
         assert line.is_idle
         return order
 
-    assert asyncio.run(waits()) == [0, 1, 2, 3]
+    assert finish(waits()) == [0, 1, 2, 3]
 
 
 def test_those_who_wait_get_their_turns(site: Lake, tmp_path: Path) -> None:

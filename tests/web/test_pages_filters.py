@@ -142,6 +142,7 @@ WRONG = {
     "/people": ("size=9999", "kind=cats"),
     "/compare": ("metrics=few", "cluster=nope"),
     "/data": ("x=1",),
+    "/measure": ("x=1", "run=nope", "run=..", "cluster=nope", "beside=%20x"),
     "/data/rejects": ("page=x",),
     "/workload": ("colour=red", "since=2018-02-01&until=2018-01-01"),
     "/workload/none": ("",),

@@ -15,7 +15,7 @@ from tests.web._site import USERS, Running, running
 PATHS = (
     "/?cluster=c", "/workload?cluster=c", "/workload/walltime?cluster=c", "/jobs?cluster=c",
     "/job?cluster=c&job_id=1", "/people?cluster=c", "/compare?cluster=c",
-    "/what-if?cluster=c", "/data",
+    "/what-if?cluster=c", "/measure", "/data",
     "/data/rejects?reason=no+end", "/findings?cluster=c", "/api/v1/docs",
 )  # fmt: skip
 LOOKS = {

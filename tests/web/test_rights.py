@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from datetime import UTC, datetime, timedelta
@@ -21,6 +20,7 @@ from hakaru.web.access.sessions import Failures, Sessions
 from hakaru.web.access.tokens import Tokens
 from hakaru.web.app import create_app
 from hakaru.web.guard import Guard
+from tests._asyncio import finish
 from tests.web._site import Running, running
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -273,7 +273,7 @@ def guarded(**changes: Any) -> int:
     asked = {"type": "http", "method": "GET", "path": "/", "raw_path": b"/", "query_string": b""}
     asked |= {"headers": [(k.encode(), v.encode("latin-1")) for k, v in headers.items()]}
     guard = Guard(app, changes.pop("hosts", ("localhost", "Hakaru.example")))
-    asyncio.run(guard(asked | changes, None, send))  # type: ignore[arg-type]
+    finish(guard(asked | changes, None, send))  # type: ignore[arg-type]
     return statuses[0]
 
 

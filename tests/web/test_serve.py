@@ -19,9 +19,11 @@ from click.testing import CliRunner
 
 from hakaru.cli import main
 from hakaru.lake import Lake
+from hakaru.measure.record import Run
 from hakaru.web import server
 from hakaru.web.server import is_loopback, listening, url_of, urls_of_others
 from tests.conftest import job, put_jobs
+from tests.measure.lakes import BEGIN, measured, put_runs
 
 SAMPLE = "; MaxNodes: 4\n1 0 5 60 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1\n"
 
@@ -80,6 +82,16 @@ def test_an_empty_workspace_says_which_command_to_run(tmp_path: Path, begun_with
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert "holds no jobs yet. Begin with: hakaru ingest FILE" in errors
+
+
+def test_measurements_alone_are_not_an_empty_workspace(tmp_path: Path) -> None:
+    put_runs(Lake.create(tmp_path), [Run("r1", "c", BEGIN, (measured(),))])
+    with serving("-w", str(tmp_path)) as (process, url):
+        page = httpx.get(url, timeout=30).text
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert 'measurements are on the page <a href="/measure">Measure</a>' in page
+    assert "holds no jobs yet; measurements are on the page Measure." in errors
 
 
 def run(*arguments: str) -> tuple[int, str]:

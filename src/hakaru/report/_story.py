@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hakaru.analyses import Result, Selection, load_all
 from hakaru.comparison import (
@@ -25,6 +25,7 @@ from hakaru.findings import Finding, find
 from hakaru.reference.metrics import find_metrics
 from hakaru.reference.published import find_clusters
 from hakaru.registry import hint
+from hakaru.report._measure import measured_view, other_runs
 from hakaru.report._quality import Quality, quality_of
 from hakaru.texts import Language, language
 
@@ -76,6 +77,8 @@ class Story:
     notes: Notes
     made_at: datetime
     version: str
+    measured: dict[str, Any] | None = None  # the newest run of the cluster, where there is one
+    not_measured: str = ""  # where there are runs of other clusters only, which
 
     @property
     def synthetic(self) -> bool:
@@ -103,6 +106,7 @@ def tell(
     published = compare(session, [cluster], find_metrics(()), None, chosen)
     compared = compare(session, [cluster, *stored], find_metrics(HEADLINE), others, chosen)
     people = not users_note(session, cluster, chosen)
+    measured = measured_view(session, cluster)
     return Story(
         cluster=cluster,
         session=session,
@@ -118,6 +122,8 @@ def tell(
         notes=Notes(),
         made_at=datetime.now(UTC),
         version=version("hakaru"),
+        measured=measured,
+        not_measured="" if measured else other_runs(session),
     )
 
 

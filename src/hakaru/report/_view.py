@@ -43,6 +43,8 @@ def view_of(story: Story) -> dict[str, Any]:
         "quality": _quality(story),
         "made": [_made(words, part.result) for part in story.parts],
         "made_by": _made_by(story),
+        "measured": story.measured,
+        "not_measured": story.not_measured,
         "citations": citations(story),  # last, when all figures have been cited
     }
 

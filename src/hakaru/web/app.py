@@ -23,6 +23,7 @@ from hakaru.web.access.gate import Access, Gate
 from hakaru.web.access.tokens import Tokens
 from hakaru.web.answers import problem_response
 from hakaru.web.guard import LOOPBACK_NAMES, Guard
+from hakaru.web.measure import api as measure
 from hakaru.web.problems import Problem, WebError, problem_of
 from hakaru.web.readers import Readers
 from hakaru.web.service import Service
@@ -81,6 +82,7 @@ def create_app(
     app.state.runs = runs
     app.include_router(api.router)
     app.include_router(what_if.router)
+    app.include_router(measure.router)
     app.include_router(api_docs.router)
     app.include_router(sign_in.router)
     pages.install(app)

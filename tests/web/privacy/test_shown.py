@@ -34,6 +34,12 @@ DECIDED = {
     "/what-if/{run}": "operators",
     "/what-if/{run}/nodes": "operators",
     "/what-if/{run}/figures/{figure}": "operators",
+    "/measure": "operators",
+    "/measure/history": "operators",
+    "/measure/preflight": "operators",
+    "/measure/{run}": "operators",
+    "/measure/{run}/beside/{other}": "operators",
+    "/measure/{run}/figures/{figure}": "operators",
 }
 
 
@@ -44,7 +50,7 @@ def test_every_endpoint_is_decided(site: Lake) -> None:
 
 @pytest.mark.parametrize("path", [path for path, who in DECIDED.items() if who == "operators"])
 def test_what_is_for_operators_is_refused(u1: httpx.Client, path: str) -> None:
-    refused(u1, path.format(run="x", figure="waits").removeprefix("/"))
+    refused(u1, path.format(run="x", other="y", figure="waits").removeprefix("/"))
 
 
 def test_queues_are_counted_in_cells(u1: httpx.Client, boss: httpx.Client) -> None:

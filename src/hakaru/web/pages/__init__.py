@@ -8,6 +8,7 @@ from hakaru.web.pages import (
     compare,
     data,
     jobs,
+    measure,
     overview,
     people,
     sign_in,
@@ -17,7 +18,7 @@ from hakaru.web.pages import (
 )
 from hakaru.web.pages.problem import problem_page
 
-ROOMS = (overview, workload, jobs, people, compare, what_if, data, sign_in, static)
+ROOMS = (overview, workload, jobs, people, compare, what_if, measure, data, sign_in, static)
 
 
 def install(app: FastAPI) -> None:

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from hakaru.registry import hint
-from hakaru.schema import STATES
+from hakaru.schema import RUNS, STATES
 from hakaru.web.api import asker_of
 from hakaru.web.filters import Filters
 from hakaru.web.models import Cluster, Me
@@ -32,9 +32,10 @@ PAGES = (
     ("people", "/people", "People"),
     ("compare", "/compare", "Compare"),
     ("what-if", "/what-if", "What-if"),
+    ("measure", "/measure", "Measure"),
     ("data", "/data", "Data"),
 )
-FOR_OPERATORS = ("what-if",)
+FOR_OPERATORS = ("what-if", "measure")
 PERIODS = (("Last 7 days", 7), ("30 days", 30), ("90 days", 90), ("Year", 365))
 CHIPS = {
     "cluster": "Cluster", "since": "Since", "until": "Until", "queue": "Queue", "user": "User",
@@ -183,6 +184,7 @@ def _around(frame: Frame) -> dict[str, Any]:
         "one": frame.units[0],
         "many": frame.units[1],
         "has_more": _has_more(frame.filters),
+        "has_measured": _has_measured(frame),
     }
 
 
@@ -253,6 +255,12 @@ def _periods(frame: Frame) -> list[tuple[str, str, bool]]:
         (name, address.written(path, base, since=since), now == (since, None))
         for name, since in choices
     ]
+
+
+def _has_measured(frame: Frame) -> bool:
+    """Whether a lake without jobs has measurements that the viewer may see."""
+    may_see = frame.hint is not None and frame.me.role != "user"
+    return may_see and bool(frame.asker.readers.lake.files(RUNS))
 
 
 def _has_more(filters: Filters) -> bool:

@@ -6,10 +6,10 @@ import math
 import re
 from datetime import UTC, datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from markupsafe import Markup, escape
 
+from hakaru.figures.measure.words import in_zone
 from hakaru.texts import language
 from hakaru.web.models import Cluster, ClusterOverview
 
@@ -67,14 +67,14 @@ def moment(value: datetime | None, zone: str = "UTC") -> Markup | str:
     if value is None:
         return UNKNOWN
     at = value.astimezone(UTC)
-    local = at.astimezone(ZoneInfo(zone))
+    local = in_zone(at, zone)
     return Markup('<time datetime="{}" title="{} UTC">{}</time>').format(
         f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at:%Y-%m-%d %H:%M:%S}", f"{local:%Y-%m-%d %H:%M:%S}"
     )
 
 
 def day(value: datetime | None, zone: str = "UTC") -> str:
-    return UNKNOWN if value is None else f"{value.astimezone(ZoneInfo(zone)):%Y-%m-%d}"
+    return UNKNOWN if value is None else f"{in_zone(value, zone):%Y-%m-%d}"
 
 
 def clock(log: Cluster | ClusterOverview) -> str:

@@ -1,0 +1,1 @@
+"""Measurements on the web: runs, figures and histories, for operators."""
