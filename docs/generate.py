@@ -1,4 +1,4 @@
-"""Write docs/reference from the code: tables, settings, analyses, sources and commands.
+"""Write docs/reference from the code: tables, settings, analyses, benchmarks, sources and commands.
 
 `python docs/generate.py` writes the pages, `--check` fails where one is stale (a test runs it).
 """
@@ -13,6 +13,10 @@ import click
 
 from hakaru import cli, schema, settings
 from hakaru.analyses import DERIVED, Analysis, load_all
+from hakaru.measure._base import Benchmark
+from hakaru.measure._base import load_all as load_benchmarks
+from hakaru.measure.preflight import CHECKS
+from hakaru.measure.verdict import EXIT_CODES, MEANINGS
 from hakaru.sources._base import load_all as load_sources
 
 FOLDER = Path(__file__).parent / "reference"
@@ -98,6 +102,38 @@ def _analysis(analysis: Analysis) -> str:
     return "\n".join(lines) + "\n"
 
 
+def benchmarks() -> str:
+    parts = [
+        "# The benchmarks\n",
+        "`hakaru bench run` measures them, `hakaru bench list ID` describes one. Verdicts:\n",
+        "| verdict | exit code | meaning |\n|---|---|---|",
+        *(f"| {each} | {EXIT_CODES[each]} | {MEANINGS[each]} |" for each in EXIT_CODES),
+        "",
+    ]
+    parts += [_benchmark(each) for each in load_benchmarks()]
+    parts.append("## Preflight\n\n`hakaru bench preflight` checks these on every node.\n")
+    parts += ["| check | what it looks at | why |", "|---|---|---|"]
+    parts += [f"| `{each.id}` | {each.title} | {each.why} |" for each in CHECKS]
+    return "\n".join(parts) + "\n"
+
+
+def _benchmark(each: Benchmark) -> str:
+    lines = [f"## {each.id}\n", f"**{each.answers}**\n", each.description, ""]
+    if each.reproduces:
+        lines.append(f"- Reproduces: {each.reproduces}")
+    for param in each.parameters:
+        values = ", ".join(str(value) for value in param.values)
+        quick = f"; quick: {', '.join(map(str, param.quick))}" if param.quick else ""
+        quick += f"; on GPUs: {', '.join(map(str, param.on_gpu))}" if param.on_gpu else ""
+        lines.append(f"- `--param {param.name}=…`: {param.help} Swept: {values}{quick}.")
+    for quantity in each.quantities:
+        lines.append(
+            f"- Measures `{quantity.name}` ({quantity.unit}); {quantity.better} is better."
+        )
+    lines += [f"- Checked: {each.check}", f"- Judged: {each.judged}"]
+    return "\n".join(lines) + "\n"
+
+
 def sources() -> str:
     lines = ["# The sources\n", "`hakaru ingest` tells the format from the file.\n"]
     lines += ["| id | reads |", "|---|---|"]
@@ -127,6 +163,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "tables.md": tables,
     "settings.md": settings_page,
     "analyses.md": analyses,
+    "benchmarks.md": benchmarks,
     "sources.md": sources,
     "commands.md": commands,
 }
