@@ -1,0 +1,195 @@
+"""What the harness itself costs, how long a run takes, and how fast a page of a thousand cards is.
+
+    python -m benchmarks.measure [--rounds 12] [--cards 1024] [--runs]
+
+**GEMM**: a repetition by the wall clock, with the readings of the machine around it, against a bare loop over
+the same product. **All-reduce**: a repetition with its barrier, the maximum over ranks and the decision
+whether to go on, against a bare loop of torch.distributed. Both are interleaved, so that drift meets both
+sides alike. The harness must reach 97 % and 95 % of the bare rate. **Page**: a synthetic set of 1,024 cards
+is served, and Chromium opens /measure. From the request to the drawn fleet it may take 2 s, at first too.
+**Runs** (`--runs`): `hakaru bench run --quick` may take a minute, and `hakaru bench run` five.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LIMITS = {"gemm": 0.97, "all-reduce": 0.95}
+PAGE_S = 2.0
+SIZE = 1024
+BYTES = 4 << 20
+BLOCK_S = 0.05
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="The harness against bare loops.")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--cards", type=int, default=1024)
+    parser.add_argument("--runs", action="store_true", help="time whole runs too")
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.rank is not None:
+        _all_reduce(options.rank, options.port, options.rounds)
+        return 0
+    reached = {"gemm": _gemm(options.rounds), "all-reduce": _ranks(options.rounds)}
+    for name, share in reached.items():
+        print(f"{name}: {share:.1%} of the bare loop (limit {LIMITS[name]:.0%})", flush=True)
+    seconds = _page(options.cards)
+    print(
+        f"page of {options.cards:,} cards: {seconds:.2f} s to the drawn fleet (limit {PAGE_S:g} s)"
+    )
+    late = _whole_runs() if options.runs else False
+    slow = any(reached[name] < LIMITS[name] for name in LIMITS)
+    return 1 if slow or seconds > PAGE_S or late else 0
+
+
+def _gemm(rounds: int) -> float:
+    """The protocol's rate over the bare rate: the median over rounds in which both took their turn."""
+    import torch
+
+    from hakaru.measure import validity
+    from hakaru.measure._base import load_all
+    from hakaru.measure.context import Alone, Context
+    from hakaru.measure.devices import cores, placed
+    from hakaru.measure.protocol import Rule, prepare, take_turns
+
+    torch.set_num_threads(1)
+    device = cores()[0]
+
+    @contextmanager
+    def on(name: str) -> Iterator[None]:
+        """What the worker does around a repetition."""
+        with placed(device):
+            begin = validity.read_now(device.cores)
+            yield
+            validity.read_now(device.cores).since(begin)
+
+    with placed(device):
+        case = load_all().get("gemm").prepare(Context(device, Alone()), dtype="fp32", size=SIZE)
+        timed = prepare(case, Rule(block_s=BLOCK_S), Alone())
+        a, b = torch.rand(SIZE, SIZE), torch.rand(SIZE, SIZE)
+        c = torch.empty(SIZE, SIZE)
+        ratios = []
+        for _ in range(rounds):
+            begin = time.perf_counter()
+            for _ in range(timed.num_steps):
+                torch.mm(a, b, out=c)
+            middle = time.perf_counter()
+            take_turns({"gemm": timed}, {"gemm": 1}, on=on)
+            ratios.append((middle - begin) / (time.perf_counter() - middle))
+    return statistics.median(ratios)
+
+
+def _ranks(rounds: int) -> float:
+    """Two ranks of this program; rank 0 prints what it reached."""
+    with tempfile.TemporaryDirectory() as folder:
+        port = str(29500 + os.getpid() % 400)
+        words = [
+            sys.executable,
+            "-m",
+            "benchmarks.measure",
+            "--rounds",
+            str(rounds),
+            "--port",
+            port,
+        ]
+        variables = os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": folder}
+        ranks = [
+            subprocess.Popen(
+                [*words, "--rank", str(rank)], env=variables, stdout=subprocess.PIPE, text=True
+            )
+            for rank in range(2)
+        ]
+        said = [process.communicate(timeout=300)[0] for process in ranks]
+    return float(said[0].split()[-1])
+
+
+def _all_reduce(rank: int, port: int, rounds: int) -> None:
+    import torch
+    import torch.distributed as dist
+
+    from hakaru.measure._base import load_all
+    from hakaru.measure.collective._ranks import TorchRanks
+    from hakaru.measure.context import Context
+    from hakaru.measure.devices import Device
+    from hakaru.measure.protocol import Rule, prepare, repeat
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
+    device = Device("cpu:0", "core")
+    ranks = TorchRanks(rank, 2, device, dist.group.WORLD)
+    case = load_all().get("all-reduce").prepare(Context(device, ranks), dtype="fp32", bytes=BYTES)
+    rule = Rule(least=1, most=1, block_s=2 * BLOCK_S)  # as a run's
+    timed = prepare(case, rule, ranks)
+    buffer = torch.zeros(BYTES // 4)
+    ratios = []
+    for _ in range(rounds):
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(timed.num_steps):
+            dist.all_reduce(buffer)
+        (bare,) = ranks.maximum(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        repeat({"all-reduce": timed}, rule, ranks)
+        (ours,) = ranks.maximum(time.perf_counter() - begin)
+        ratios.append(bare / ours)
+    if rank == 0:
+        print(statistics.median(ratios), flush=True)
+    dist.destroy_process_group()
+
+
+def _page(num_cards: int) -> float:
+    """The longest of four waits from the request to the fleet's drawn canvas; the first loads the scripts."""
+    from playwright.sync_api import sync_playwright
+    from tests.measure.lakes import synthetic_runs
+
+    from benchmarks.web import _serving
+    from hakaru.lake import Lake
+    from hakaru.measure.store import save
+
+    with tempfile.TemporaryDirectory() as folder:
+        lake = Lake.create(Path(folder))
+        for run in synthetic_runs(num_nodes=num_cards // 8):
+            save(lake, run)
+        with _serving(lake) as (client, _), sync_playwright() as play:
+            browser = play.chromium.launch(
+                executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
+            )
+            page = browser.new_page()
+            seconds = []
+            for _ in range(4):
+                begin = time.perf_counter()
+                page.goto(f"{client.base_url}measure")
+                page.wait_for_selector('[data-id="fleet"] canvas, [data-id="fleet"] svg')
+                seconds.append(time.perf_counter() - begin)
+            browser.close()
+    return max(seconds)
+
+
+def _whole_runs() -> bool:
+    """Time whole runs as a person starts them; whether one took too long."""
+    late = False
+    for options, limit_s in ((["--quick"], 60.0), ([], 300.0)):
+        with tempfile.TemporaryDirectory() as folder:
+            begin = time.perf_counter()
+            words = [sys.executable, "-m", "hakaru", "bench", "run", *options, "-w", folder]
+            done = subprocess.run(words, capture_output=True, text=True)
+            spent_s = time.perf_counter() - begin
+        verdict = done.stdout.splitlines()[0]
+        print(f"bench run {' '.join(options)}: {spent_s:.0f} s (limit {limit_s:.0f} s), {verdict}")
+        late = late or spent_s > limit_s
+    return late
+
+
+if __name__ == "__main__":
+    sys.exit(main())
