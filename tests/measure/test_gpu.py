@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hakaru.measure import gpu
+from hakaru.measure.node.machine import Machine
 
-ROW = ("0, GPU-aa, 00000000:07:00.0, NVIDIA A100, 570.1, 8, 16, 3, 4, 1410, 1410, 61, 250.5, "
-       "0x0000000000000024")  # fmt: skip
+ROW = ("GPU-aa, 00000000:07:00.0, NVIDIA A100, 8, 16, 3, 4, 1410, 1410, 61, 250.5, "
+       "0x0000000000000024, 0x0000000000000024")  # fmt: skip
 
 
-def smi(arguments: Sequence[str]) -> str:
-    return ROW + "\n"
+def answering(answer: str | Callable[[Sequence[str]], str], root: Path = Path("/none")) -> Machine:
+    """A node whose commands print this; it has the files under `root` alone."""
+
+    def run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        text = answer if isinstance(answer, str) else answer(command)
+        return subprocess.CompletedProcess(list(command), 0, text, "")
+
+    return Machine(root, {}, run)
+
+
+SMI = answering(f"{ROW}\n")
 
 
 def test_cards_are_read_with_null_for_what_they_do_not_say() -> None:
-    (card,) = gpu.read_cards(lambda _: ROW.replace("61", "[N/A]"))
+    (card,) = gpu.read_cards(answering(ROW.replace("61", "[N/A]")))
     assert card["uuid"] == "GPU-aa"
     assert card["pcie.link.width.current"] == 8
     assert card["temperature.gpu"] is None
@@ -24,11 +35,11 @@ def test_cards_are_read_with_null_for_what_they_do_not_say() -> None:
 
 
 def test_half_a_line_is_no_card() -> None:
-    assert gpu.read_cards(lambda _: "0, GPU-aa, 0000") == []
+    assert gpu.read_cards(answering("0, GPU-aa, 0000")) == []
 
 
-def test_a_card_at_half_its_width_is_named(tmp_path: Path) -> None:
-    link = gpu.declared_link("0000:07:00.0", smi, tmp_path)
+def test_a_card_at_half_its_width_is_named() -> None:
+    link = gpu.declared_link("0000:07:00.0", SMI)
     problem = gpu.link_problem(link)
     assert problem is not None
     assert "x8" in problem
@@ -48,8 +59,8 @@ def test_a_card_at_an_older_generation_is_named() -> None:
 
 
 def test_sysfs_has_the_first_word(tmp_path: Path) -> None:
-    folder = tmp_path / "0000:07:00.0"
-    folder.mkdir()
+    folder = tmp_path / "sys/bus/pci/devices/0000:07:00.0"
+    folder.mkdir(parents=True)
     for name, text in {
         "current_link_width": "16",
         "max_link_width": "16",
@@ -57,13 +68,13 @@ def test_sysfs_has_the_first_word(tmp_path: Path) -> None:
         "max_link_speed": "16.0 GT/s PCIe",
     }.items():
         (folder / name).write_text(text)  # fmt: skip
-    link = gpu.declared_link("0000:07:00.0", smi, tmp_path)
+    link = gpu.declared_link("0000:07:00.0", answering(ROW, tmp_path))
     assert link == {"width": 16, "max_width": 16, "generation": 4, "max_generation": 4}
     assert gpu.link_problem(link) is None
 
 
-def test_an_unknown_link_is_no_problem_and_no_limit(tmp_path: Path) -> None:
-    link = gpu.declared_link("0000:99:00.0", lambda _: "", tmp_path)
+def test_an_unknown_link_is_no_problem_and_no_limit() -> None:
+    link = gpu.declared_link("0000:99:00.0", answering(""))
     assert set(link.values()) == {None}
     assert gpu.link_problem(link) is None
     assert gpu.link_limit_gbytes_s(link) is None
@@ -71,18 +82,18 @@ def test_an_unknown_link_is_no_problem_and_no_limit(tmp_path: Path) -> None:
 
 def test_the_processes_of_a_card_are_read() -> None:
     text = "GPU-aa, 100\nGPU-aa, 200\nGPU-bb, 300\n"
-    assert gpu.read_processes("GPU-aa", lambda _: text) == [100, 200]
-    assert gpu.read_processes("GPU-cc", lambda _: text) == []
-    assert gpu.read_processes(None, lambda _: text) == []
+    assert gpu.read_processes("GPU-aa", answering(text)) == [100, 200]
+    assert gpu.read_processes("GPU-cc", answering(text)) == []
+    assert gpu.read_processes(None, answering(text)) == []
     hidden = "GPU-aa, 100\nGPU-aa, [Insufficient Permissions]\n"
-    assert gpu.read_processes("GPU-aa", lambda _: hidden) == []  # a part is no answer
+    assert gpu.read_processes("GPU-aa", answering(hidden)) == []  # a part is no answer
 
 
 def test_the_processes_on_amds_cards_are_read() -> None:
     text = '{"system": {"PID4711": "python3, 1, 1139888128, 0, unknown", "PID12": "x, 8, 0, 0, 0"}}'
-    assert gpu.read_rocm_processes(lambda _: text) == [4711, 12]
+    assert gpu.read_rocm_processes(answering(text)) == [4711, 12]
     for nothing in ("", "WARNING: No JSON data to report", "[]", '{"system": null}', "{}"):
-        assert gpu.read_rocm_processes(lambda _, text=nothing: text) == []
+        assert gpu.read_rocm_processes(answering(nothing)) == []
 
 
 def test_who_else_is_on_a_card_follows_only_from_a_list_with_us() -> None:
@@ -100,10 +111,10 @@ def test_copies_far_below_what_the_link_carries_are_named() -> None:
 
 
 def test_what_slows_a_card_down_is_read() -> None:
-    state = gpu.state_of("GPU-aa", smi)
+    state = gpu.state_of("GPU-aa", SMI)
     assert state["slowed_by"] == ["power cap", "software thermal slowdown"]
-    assert gpu.state_of("GPU-xx", smi) == {}
-    assert gpu.state_of(None, smi) == {}
+    assert gpu.state_of("GPU-xx", SMI) == {}
+    assert gpu.state_of(None, SMI) == {}
     asked: list[Sequence[str]] = []
-    gpu.state_of("GPU-aa", lambda words: asked.append(words) or smi(words))
+    gpu.state_of("GPU-aa", answering(lambda words: asked.append(words) or ROW))
     assert "--id=GPU-aa" in asked[0]  # the other cards of the node would take their time too

@@ -13,7 +13,7 @@ from hakaru.measure._base import Case
 from hakaru.measure.devices import Device
 from hakaru.measure.protocol import Timed
 from hakaru.measure.topology import read_topology
-from tests.measure.test_gpu import ROW
+from tests.measure.test_gpu import ROW, answering
 
 TOPO = """\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\x1b[0m
 GPU0\t X \tNV12\tPIX\t0-15
@@ -32,9 +32,9 @@ def write(root: Path, files: dict[str, str]) -> Path:
 
 
 @pytest.fixture
-def sys(tmp_path: Path) -> Path:
-    return write(
-        tmp_path,
+def root(tmp_path: Path) -> Path:
+    write(
+        tmp_path / "sys",
         {
             "devices/system/node/node0/cpulist": "0-15",
             "devices/system/node/node10/cpulist": "32-47",
@@ -50,15 +50,16 @@ def sys(tmp_path: Path) -> Path:
             "class/infiniband/mlx5_0/ports/1/rate": "100 Gb/sec (4X EDR)",
         },
     )
+    return tmp_path
 
 
-def smi(arguments: Sequence[str]) -> str:
-    second = ROW.replace("0, GPU-aa, 00000000:07", "1, GPU-bb, 00000000:99")
-    return TOPO if arguments[0] == "topo" else f"{ROW}\n{second}\n"
+def smi(command: Sequence[str]) -> str:
+    second = ROW.replace("GPU-aa, 00000000:07", "GPU-bb, 00000000:99")
+    return TOPO if command[1] == "topo" else f"{ROW}\n{second}\n"
 
 
-def test_the_wiring_is_recorded(sys: Path) -> None:
-    found = read_topology(sys, smi)
+def test_the_wiring_is_recorded(root: Path) -> None:
+    found = read_topology(answering(smi, root))
     assert found["numa_nodes"] == {"0": "0-15", "2": "16-31", "10": "32-47"}
     assert found["cards"] == [
         {"uuid": "GPU-aa", "bus_id": "0000:07:00.0", "numa_node": 1},
@@ -73,7 +74,7 @@ def test_the_wiring_is_recorded(sys: Path) -> None:
 
 
 def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
-    found = read_topology(tmp_path, lambda _: "")
+    found = read_topology(answering("", tmp_path))
     assert not any(found.values())
 
 
@@ -104,7 +105,7 @@ def test_a_quota_and_heat_are_told_apart() -> None:
 
 def test_a_card_is_asked_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
-    answer = gpu.state_of("GPU-aa", smi)
+    answer = gpu.state_of("GPU-aa", answering(smi))
 
     def asked(uuid: str | None) -> dict[str, object]:
         steps.append(f"asked {uuid}")

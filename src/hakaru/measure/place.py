@@ -6,19 +6,21 @@ Of the environment only what changes speed is kept, by an allow-list: the rest m
 from __future__ import annotations
 
 import os
-import platform
 import re
 import shlex
 import socket
 import sys
 from collections.abc import Mapping
-from importlib import metadata
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import hakaru
 from hakaru.measure import gpu
 from hakaru.measure.devices import SYS_NODE
+from hakaru.measure.node.machine import HERE
+from hakaru.measure.node.memory import memory
+from hakaru.measure.node.versions import PACKAGES, driver, kernel, package, python
 from hakaru.measure.topology import read_topology
 from hakaru.measure.validity import machine_id
 
@@ -32,8 +34,6 @@ MOST_WORDS = 40
 # the controller passes on what the user typed: a worker's own command only names its task
 COMMAND = "HAKARU_COMMAND"
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-# packages whose versions must agree between the nodes of a run
-PACKAGES = ("hakaru", "torch", "numpy")
 
 
 def host_name() -> str:
@@ -94,9 +94,9 @@ def _commit_of(git: Path, ref: str) -> str:
 
 
 def versions() -> dict[str, str | None]:
-    """Software that must agree between nodes."""
-    found: dict[str, str | None] = {name: _package(name) for name in PACKAGES}
-    found |= {"python": platform.python_version(), "kernel": platform.release()}
+    """Software that must agree between nodes; torch's own are those that are loaded."""
+    found = {name: HERE.known(partial(package, name)) for name in PACKAGES}
+    found |= {read.__name__: HERE.known(read) for read in (python, kernel, driver)}
     torch = sys.modules.get("torch")
     if torch is not None:
         found["torch"] = str(torch.__version__)
@@ -104,21 +104,18 @@ def versions() -> dict[str, str | None]:
         found["rocm"] = getattr(torch.version, "hip", None)
         if torch.cuda.is_available():
             found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
-    drivers = {str(card["driver_version"]) for card in gpu.read_cards()}
-    found["driver"] = ", ".join(sorted(drivers)) or None
     return found
 
 
 def hardware() -> dict[str, Any]:
-    info = _first_values(Path("/proc/cpuinfo"), ("model name",))
-    memory = _first_values(Path("/proc/meminfo"), ("MemTotal",))
-    kib = memory.get("MemTotal", "").split()
+    model = re.search(r"^model name\s*: (.+)$", _read(Path("/proc/cpuinfo")), re.MULTILINE)
+    installed = HERE.known(memory)
     return {
-        "cpu": info.get("model name"),
+        "cpu": model and model[1].strip(),
         "num_cores": os.cpu_count(),
         "num_usable": len(os.sched_getaffinity(0)),
         "num_numa_nodes": len(list(SYS_NODE.glob("node[0-9]*"))) or None,
-        "memory_mib": int(kib[0]) // 1024 if kib else None,
+        "memory_mib": installed and installed["MemTotal"] >> 20,
         "gpus": [card["name"] for card in gpu.read_cards()],
         "blas": _blas(),
     }
@@ -172,23 +169,3 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-
-
-def _package(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def _first_values(path: Path, names: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return found
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name.strip() in names:
-            found.setdefault(name.strip(), value.strip())
-    return found

@@ -9,20 +9,20 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hakaru.measure.gpu import Ask, ask_smi, read_cards
+from hakaru.measure.gpu import read_cards
+from hakaru.measure.node.machine import HERE, Machine
 
-SYS = Path("/sys")
 MOST_LINES = 64
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def read_topology(sys: Path = SYS, ask: Ask = ask_smi) -> dict[str, Any]:
+def read_topology(machine: Machine = HERE) -> dict[str, Any]:
     """As plain data, for the record."""
-    cards = read_cards(ask)
+    sys, cards = machine.root / "sys", read_cards(machine)
     return {
         "numa_nodes": _numa_nodes(sys),
         "cards": [_card(sys, each) for each in cards],
-        "between_cards": _matrix(ask) if len(cards) > 1 else [],
+        "between_cards": _matrix(machine) if len(cards) > 1 else [],
         "ports": _ports(sys),
         "rdma_ports": _rdma_ports(sys),
     }
@@ -37,18 +37,17 @@ def _numa_nodes(sys: Path) -> dict[str, str | None]:
 
 
 def _card(sys: Path, card: dict[str, Any]) -> dict[str, Any]:
-    bus = str(card["pci.bus_id"] or "").lower()
-    short = bus[-12:]  # the driver writes eight digits of domain, the kernel four
     return {
         "uuid": card["uuid"],
-        "bus_id": short or None,
-        "numa_node": _numa_node(sys / "bus/pci/devices" / (short or "none")),
+        "bus_id": card["bus"],
+        "numa_node": _numa_node(sys / "bus/pci/devices" / (card["bus"] or "none")),
     }
 
 
-def _matrix(ask: Ask) -> list[str]:
+def _matrix(machine: Machine) -> list[str]:
     """`nvidia-smi topo -m`, a line a card: NV12 is twelve NVLinks, PIX one PCIe switch, SYS the sockets."""
-    lines = _COLOUR.sub("", ask(["topo", "-m"])).splitlines()
+    text = machine.known(lambda on: on.output("nvidia-smi", "topo", "-m")) or ""
+    lines = _COLOUR.sub("", text).splitlines()
     return [" ".join(line.split()) for line in lines if line.lstrip().startswith("GPU")][
         :MOST_LINES
     ]

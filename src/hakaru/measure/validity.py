@@ -15,6 +15,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from hakaru.measure.devices import SYS_CPU
+from hakaru.measure.node.cgroups import own_throttled_s
+from hakaru.measure.node.machine import HERE
 
 PROC = Path("/proc")
 # the most that other processes, the hypervisor or both may take of the cores
@@ -58,20 +60,20 @@ class Reading:
         return {name: None if v is None else round(v, 4) for name, v in values.items()}
 
 
-def read_now(cores: Sequence[int] = (), proc: Path = PROC) -> Reading:
+def read_now(cores: Sequence[int] = ()) -> Reading:
     """The counters now; `busy_s` and `steal_s` are of these cores, or of all."""
     now_s = time.perf_counter()
-    busy, steal = _cpu_times(proc, cores, now_s)
+    busy, steal = _cpu_times(cores, now_s)
     return Reading(
         wall_s=now_s,
         own_s=time.process_time(),
         busy_s=busy,
         steal_s=steal,
-        throttled_s=_throttled_s(proc),
+        throttled_s=HERE.known(own_throttled_s),
         thermal_s=_thermal_s(cores),
-        pressure_cpu_s=_pressure(proc, "cpu"),
-        pressure_io_s=_pressure(proc, "io"),
-        pressure_memory_s=_pressure(proc, "memory"),
+        pressure_cpu_s=_pressure("cpu"),
+        pressure_io_s=_pressure("io"),
+        pressure_memory_s=_pressure("memory"),
     )
 
 
@@ -159,14 +161,14 @@ def machine_id() -> str:
         return os.uname().nodename
 
 
-def _cpu_times(proc: Path, cores: Sequence[int], now_s: float) -> tuple[float | None, float | None]:
+def _cpu_times(cores: Sequence[int], now_s: float) -> tuple[float | None, float | None]:
     """Time of programs, and steal; interrupts belong to neither.
 
     Programs had what the cores were not idle. Their own columns (user, nice, system) are sampled at ticks,
     and a quota's period beats with the tick: half a core was seen to read as three quarters.
     """
     try:
-        rows = [line.split() for line in (proc / "stat").read_text().splitlines()]
+        rows = [line.split() for line in (PROC / "stat").read_text().splitlines()]
         every = {row[0]: [int(word) / TICKS for word in row[1:9]] for row in rows if _is_core(row)}
         chosen = [every[f"cpu{core}"] for core in cores] if cores else list(every.values())
         # idle, iowait, irq, softirq, steal
@@ -181,23 +183,12 @@ def _is_core(row: Sequence[str]) -> bool:
     return bool(row) and row[0].startswith("cpu") and row[0] != "cpu"
 
 
-def _pressure(proc: Path, what: str) -> float | None:
+def _pressure(what: str) -> float | None:
     try:
-        text = (proc / "pressure" / what).read_text()
+        text = (PROC / "pressure" / what).read_text()
         return int(text.splitlines()[0].rpartition("total=")[2]) / 1e6
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _throttled_s(proc: Path) -> float | None:
-    """How long a quota has stopped this process' cgroup so far."""
-    for path, key, scale in _cpu_stat_files(proc):
-        try:
-            rows = dict(line.split() for line in path.read_text().splitlines())
-            return int(rows[key]) * scale
-        except (OSError, ValueError, KeyError):
-            continue
-    return None
 
 
 def _has_quota(span: Reading) -> bool:
@@ -232,22 +223,3 @@ def _cpuinfo_clocks(proc: Path) -> dict[int, float]:
         return {}
     pattern = r"^processor\s*:\s*(\d+)$(?:\n.+)*?\ncpu MHz\s*:\s*(\d+(?:\.\d+)?)$"
     return {int(core): float(mhz) for core, mhz in re.findall(pattern, text, re.MULTILINE)}
-
-
-def _cpu_stat_files(proc: Path) -> list[tuple[Path, str, float]]:
-    """cgroup v1's and v2's cpu.stat of this process."""
-    root = Path("/sys/fs/cgroup")
-    try:
-        lines = (proc / "self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        relative = path.lstrip("/")
-        if "cpu" in controllers.split(","):
-            found.append((root / "cpu" / relative / "cpu.stat", "throttled_time", 1e-9))
-            found.append((root / "cpu,cpuacct" / relative / "cpu.stat", "throttled_time", 1e-9))
-        if not controllers:
-            found.append((root / relative / "cpu.stat", "throttled_usec", 1e-6))
-    return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hakaru.measure.preflight import gather, stamp
+from hakaru.measure.preflight import Machine, gather, stamp
 from hakaru.measure.preflight.gpu import FIELDS
 
 BUSES = [f"0000:{bus:02x}:00.0" for bus in (0x07, 0x0B, 0x48, 0x4C, 0x88, 0x8B, 0xC8, 0xCB)]
@@ -144,7 +144,7 @@ class Fake:
             file = base / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
-        found = gather(base, self.environ, self.run, self.peers, now=lambda: self.now_s)
+        found = gather(Machine(base, self.environ, self.run, lambda: self.now_s, self.peers))
         return stamp(found, NOW_S - 0.5, NOW_S + 0.5)
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:

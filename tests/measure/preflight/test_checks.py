@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from hakaru.measure.place import PACKAGES, versions
+from hakaru.measure.node.versions import PACKAGES, _assigned
+from hakaru.measure.place import versions
 from hakaru.measure.preflight import CHECKS, Ask, Finding, Preflight, gather, judge
 from hakaru.measure.preflight.network import chosen
-from hakaru.measure.preflight.versions import _assigned
 from hakaru.measure.verdict import Verdict
 from tests.measure.preflight._fake import BUSES, CARD, TCP, Fake, gpu, interface, limits, pci
 

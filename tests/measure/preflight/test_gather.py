@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hakaru.errors import HakaruError
-from hakaru.measure.preflight import FACTS, Ask, gather, judge, machine, read_answer
+from hakaru.measure.node import machine
+from hakaru.measure.preflight import FACTS, Ask, Machine, gather, judge, read_answer
 from hakaru.measure.verdict import Verdict
 
 # of this Python, not of the root
@@ -52,7 +53,7 @@ def test_what_cannot_be_read_is_null_with_a_reason(tmp_path: Path) -> None:
     def nothing(command: object) -> subprocess.CompletedProcess[str]:
         raise PermissionError(13, "Permission denied")
 
-    facts = gather(tmp_path, {}, nothing)
+    facts = gather(Machine(tmp_path, {}, nothing))
 
     for id, found in facts["facts"].items():
         if id not in OURS:
@@ -65,9 +66,7 @@ def test_what_cannot_be_read_is_null_with_a_reason(tmp_path: Path) -> None:
 
 
 def test_secrets_of_the_environment_stay_where_they_are(tmp_path: Path) -> None:
-    facts = gather(
-        tmp_path, {"NCCL_IB_HCA": "mlx5", "AWS_SECRET_ACCESS_KEY": "hush"}, machine.run_command
-    )
+    facts = gather(Machine(tmp_path, {"NCCL_IB_HCA": "mlx5", "AWS_SECRET_ACCESS_KEY": "hush"}))
 
     assert facts["facts"]["environment"]["value"] == {"NCCL_IB_HCA": "mlx5"}
     assert "hush" not in json.dumps(facts)
@@ -75,7 +74,7 @@ def test_secrets_of_the_environment_stay_where_they_are(tmp_path: Path) -> None:
 
 def test_a_name_that_is_none_is_refused() -> None:
     with pytest.raises(HakaruError, match="host names"):
-        gather(peers=["--help"])
+        gather(Machine(peers=("--help",)))
 
 
 def test_a_command_that_hangs_is_given_up_and_ended(

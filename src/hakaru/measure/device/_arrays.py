@@ -5,9 +5,7 @@ STREAM's rule: each array has at least four times the size of the last-level cac
 
 from __future__ import annotations
 
-import os
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +15,7 @@ from weakref import WeakValueDictionary
 
 from hakaru.measure.context import torch
 from hakaru.measure.devices import SYS_CPU, SYS_NODE, Device
-from hakaru.measure.preflight.machine import Absent, Machine, Unread, run_command
-from hakaru.measure.preflight.memory import cgroup_memory, memory
+from hakaru.measure.node.memory import available_bytes
 
 MIB = 2**20
 TIMES_CACHE = 4
@@ -122,15 +119,7 @@ def last_level_cache_bytes(cores: Sequence[int], sys_cpu: Path = SYS_CPU) -> int
 @lru_cache(maxsize=1)
 def free_bytes() -> int | None:
     """Memory that this process may use; read once, so that all devices get arrays of one size."""
-    machine = Machine(Path("/"), os.environ, run_command, time.time)
-    try:
-        free = int(memory(machine)["MemAvailable"])
-    except (Absent, Unread):
-        return None
-    try:
-        return min(free, int(cgroup_memory(machine)["free_bytes"]))
-    except (Absent, Unread):
-        return free
+    return available_bytes()
 
 
 def _size(path: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isqrt, sqrt
-from pathlib import Path
 
 from hakaru.measure.hpl.dat import DEFAULT, MOST_N, Batch, default_for
 from hakaru.measure.hpl.history import History, Scale
@@ -11,11 +10,6 @@ from hakaru.measure.hpl.program import Program
 from hakaru.measure.hpl.timing import predict_s
 
 MEMORY_SHARE = 0.8  # of the memory, for the matrix: the rest is the system's and the program's
-# of the container that this runs in, cgroup v2 and v1
-CGROUP_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
 LEAST_N = 1024  # below the default's own N there is nothing to win
 STEP_N = 64
 NUM_PROBES = 8  # configurations of the launch that must fit
@@ -63,16 +57,6 @@ def memory_n(memory_bytes: int) -> int:
     return max(isqrt(int(MEMORY_SHARE * memory_bytes) // 8), LEAST_N)
 
 
-def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """The memory of this machine that is free to use; None where it cannot be read."""
-    try:
-        rows = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
-        free = int(rows["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError, IndexError):
-        return None
-    return min([free, *filter(None, map(_limit_bytes, CGROUP_LIMITS))])
-
-
 def default_scales(ranks: int, n: int, first: int = 1) -> list[Scale]:
     """One rank, eight, sixty-four… and all of them; each rank's share of the matrix stays alike.
 
@@ -91,14 +75,6 @@ def _probe(ranks: int, n: int) -> Batch:
     base = Batch.of([default_for(ranks, n)])
     depths = (DEFAULT.depth,) * (NUM_PROBES // 2)
     return Batch(base.shared, base.listed | {"nb": (DEFAULT.nb,) * 2, "depth": depths})
-
-
-def _limit_bytes(path: Path) -> int | None:
-    """A container's limit; None where there is none."""
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):  # v2 says `max`
-        return None
 
 
 def _rounded(n: float) -> int:

@@ -19,10 +19,11 @@ from hakaru.measure.hpl.dat import Batch, Config, grids
 from hakaru.measure.hpl.history import History, Scale
 from hakaru.measure.hpl.outcome import Outcome
 from hakaru.measure.hpl.program import Program, find_program, missing_tools
-from hakaru.measure.hpl.scales import available_bytes, default_scales, largest_n
+from hakaru.measure.hpl.scales import default_scales, largest_n
 from hakaru.measure.hpl.seeds import read_seed, write_seed
 from hakaru.measure.hpl.session import Progress, Session
 from hakaru.measure.hpl.start import HERE, Start
+from hakaru.measure.node.memory import available_bytes
 from hakaru.measure.verdict import Verdict
 
 JOURNAL = "journal.jsonl"

@@ -22,7 +22,7 @@ from hakaru.measure.preflight.answers import read_answer, stamp, unanswered
 from hakaru.measure.preflight.check import CHECKS, Ask, Check, Finding, fleet_check, node_check
 from hakaru.measure.preflight.facts import FACTS, Node, fact, gather
 from hakaru.measure.preflight.judge import ALL_NODES, Preflight, Row, judge
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
+from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.pcie import has_gpus
 
 __all__ = [

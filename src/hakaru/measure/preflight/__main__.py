@@ -9,12 +9,12 @@ import json
 import sys
 
 from hakaru.errors import HakaruError
-from hakaru.measure.preflight import gather
+from hakaru.measure.preflight import Machine, gather
 
 
 def main(names: list[str]) -> int:
     try:
-        facts = gather(peers=names)
+        facts = gather(Machine(peers=tuple(names)))
     except HakaruError as error:
         sys.stderr.write(f"{error}\n")
         return 2

@@ -53,14 +53,14 @@ def ask_slurm(
 
 def answer_in_job() -> dict[str, Any]:
     """What a task of the job returns: its node's facts; the node looks up the job's other nodes."""
-    from hakaru.measure.preflight import gather
+    from hakaru.measure.preflight import Machine, gather
 
     hosts = subprocess.run(
         ["scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", "")],
         capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     name = os.environ.get("SLURMD_NODENAME") or host_name()
-    return {**gather(peers=hosts.stdout.split()), "node": name}
+    return {**gather(Machine(peers=tuple(hosts.stdout.split()))), "node": name}
 
 
 def collect(job: Any, num_tasks: int, submitted_s: float, limit_s: float) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.check import (
     ONE_NODE,
     Ask,
@@ -24,7 +25,6 @@ from hakaru.measure.preflight.check import (
 )
 from hakaru.measure.preflight.compare import MOST_NAMES, several
 from hakaru.measure.preflight.facts import Node, amount, fact
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 from hakaru.registry import listed
 
 TOLERANCE_S, LONGEST_LAUNCH_S = 1.0, 10.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from hakaru.measure.node.machine import Absent, Unread
 from hakaru.measure.preflight.check import ONE_NODE, Ask, Finding, Judged, passed
 from hakaru.measure.preflight.facts import Node
-from hakaru.measure.preflight.machine import Absent, Unread
 from hakaru.registry import listed
 
 MOST_NAMES = 8

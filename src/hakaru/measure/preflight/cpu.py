@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from typing import Any
 
+from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.check import Ask, Finding, node_check, passed, warned
 from hakaru.measure.preflight.facts import Node, fact
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 
 FOLDER = "/sys/devices/system/cpu"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hakaru.measure.node.machine import Machine, Unread
 from hakaru.measure.preflight.facts import Node, fact
-from hakaru.measure.preflight.machine import Machine, Unread
 
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES",

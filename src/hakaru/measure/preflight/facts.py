@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hakaru.errors import HakaruError
-from hakaru.measure.preflight.machine import Absent, Machine, Runner, Unread, run_command
+from hakaru.measure.node.machine import HERE, Absent, Machine, Unread
 from hakaru.registry import Registry
 from hakaru.safety.text import one_line
 
@@ -41,18 +38,11 @@ def fact(id: str) -> Callable[[Reader], Reader]:
     return declare
 
 
-def gather(
-    root: Path = Path("/"),
-    environ: Mapping[str, str] = os.environ,
-    run: Runner = run_command,
-    peers: Sequence[str] = (),
-    now: Callable[[], float] = time.time,
-) -> dict[str, Any]:
-    """All facts of the node where this runs; `peers` are the names it must be able to resolve."""
-    wrong = [name for name in peers if not HOST_NAME.fullmatch(name)]
+def gather(machine: Machine = HERE) -> dict[str, Any]:
+    """All facts of a node."""
+    wrong = [name for name in machine.peers if not HOST_NAME.fullmatch(name)]
     if wrong:
         raise HakaruError(f"expected host names such as gpu01, found {wrong[0][:60]!r}")
-    machine = Machine(root, environ, run, now, tuple(peers))
     name = _read(lambda on: on.text("/proc/sys/kernel/hostname"), machine)["value"]
     return {
         "schema": SCHEMA,

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Sequence
 from typing import Any
 
+from hakaru.measure.node.driver import CLOCK_FIELDS, LINK_FIELDS, bus_id, query, query_cards
+from hakaru.measure.node.machine import Absent, Machine, NotInstalled, Unread
 from hakaru.measure.preflight.check import Ask, Finding, failed, node_check, passed, warned
 from hakaru.measure.preflight.facts import Node, fact
-from hakaru.measure.preflight.machine import Absent, Machine, NotInstalled, Unread
 from hakaru.measure.preflight.pcie import AMD, NVIDIA, gpus_of, pci_devices
 from hakaru.registry import listed
 
 FIELDS = (
     "index", "uuid", "name", "pci.bus_id", "driver_version", "memory.total", "persistence_mode",
     "ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "mig.mode.current",
-    "pcie.link.width.current", "pcie.link.width.max", "pcie.link.gen.current", "pcie.link.gen.max",
-    "clocks_event_reasons.active", "clocks_throttle_reasons.active",
+    *LINK_FIELDS, *CLOCK_FIELDS,
 )  # fmt: skip
-CSV = "--format=csv,noheader,nounits"
-# a driver refuses the whole query for one field that it does not know: clocks_event_reasons came with
-# 535, which still knows the older name
-REFUSED = re.compile(r'Field "([a-z_.]+)" is not a valid field')
 LOST = re.compile(r"GPU is lost|Unknown Error|requires reset|^ERR!?$", re.IGNORECASE)
 NONE_HERE = "no NVIDIA GPU: nvidia-smi is not installed, and none is on the PCI bus"
 
@@ -32,20 +26,23 @@ NONE_HERE = "no NVIDIA GPU: nvidia-smi is not installed, and none is on the PCI 
 def gpus(machine: Machine) -> list[dict[str, str]]:
     """Each card's fields as nvidia-smi writes them, with the bus id as sysfs writes it."""
     try:
-        return [_card(row) for row in _query(machine)]
+        found = query_cards(machine, FIELDS)
     except NotInstalled as error:
         if not _on_bus(machine):
             raise Absent(NONE_HERE) from None
         raise Unread(f"{error}, but an NVIDIA GPU is on the PCI bus") from None
+    if not found:
+        raise Unread("nvidia-smi lists no GPU")
+    return found
 
 
 @fact("gpu-processes")
 def gpu_processes(machine: Machine) -> list[dict[str, str]]:
-    text = machine.output("nvidia-smi", "--query-compute-apps=gpu_bus_id,pid,process_name", CSV)
-    rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if row]
-    if any(len(row) < 3 for row in rows):
-        raise Unread(f"nvidia-smi: expected bus id, pid and name, found {rows[0]!r:.80}")
-    return [{"bus": _bus(row[0]), "pid": row[1], "name": ",".join(row[2:])} for row in rows]
+    rows = query(machine, "compute-apps", ("gpu_bus_id", "pid", "process_name"))
+    return [
+        {"bus": bus_id(row["gpu_bus_id"]), "pid": row["pid"], "name": row["process_name"]}
+        for row in rows
+    ]
 
 
 def cards(node: Node, ask: Ask) -> list[dict[str, str]]:
@@ -116,42 +113,6 @@ def _compared(
             f"{found}; not checked: AMD GPU {', '.join(of_amd)}", wanted, "lspci -d 1002:"
         )
     return passed(found, wanted)
-
-
-def _query(machine: Machine) -> list[dict[str, str]]:
-    fields = list(FIELDS)
-    while fields:
-        done = machine.finished("nvidia-smi", f"--query-gpu={','.join(fields)}", CSV)
-        refused = REFUSED.search(done.stdout + done.stderr)
-        if done.returncode and refused and refused.group(1) in fields:
-            fields.remove(refused.group(1))
-            continue
-        if done.returncode:
-            said = (done.stdout + done.stderr).strip()[:200]
-            raise Unread(f"nvidia-smi failed with exit code {done.returncode}: {said}")
-        return _rows(done.stdout, fields)
-    raise Unread("nvidia-smi refused every field")
-
-
-def _rows(text: str, fields: list[str]) -> list[dict[str, str]]:
-    rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if row]
-    if not rows:
-        raise Unread("nvidia-smi lists no GPU")
-    if any(len(row) != len(fields) for row in rows):
-        raise Unread(
-            f"nvidia-smi: expected {len(fields)} fields for each GPU, found {rows[0]!r:.80}"
-        )
-    return [dict(zip(fields, (cell.strip() for cell in row), strict=True)) for row in rows]
-
-
-def _card(row: dict[str, str]) -> dict[str, str]:
-    return {**row, "bus": _bus(row["pci.bus_id"])}
-
-
-def _bus(text: str) -> str:
-    """00000000:3B:00.0 as sysfs writes it: 0000:3b:00.0."""
-    domain, _, rest = text.strip().lower().partition(":")
-    return f"{domain[-4:] if domain.startswith('0000') else domain}:{rest}"
 
 
 def _on_bus(machine: Machine) -> bool:

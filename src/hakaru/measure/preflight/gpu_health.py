@@ -6,16 +6,14 @@ from collections.abc import Callable
 from shlex import quote
 from typing import Any
 
-from hakaru.measure.gpu import SLOWING
+from hakaru.measure.node.driver import CLOCK_FIELDS, NO_VALUE, SLOWING, slowing
+from hakaru.measure.node.machine import Absent, Unread
 from hakaru.measure.preflight.check import Ask, Finding, Judged, failed, node_check, passed, warned
 from hakaru.measure.preflight.facts import Node
 from hakaru.measure.preflight.gpu import cards, label
-from hakaru.measure.preflight.machine import Absent, Unread
 from hakaru.measure.preflight.pcie import reseat
 
-NO_VALUE = ("[n/a]", "n/a", "[not supported]", "not supported")
 POWER_CAP = 0x4
-CLOCK_FIELDS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 
 
 @node_check(
@@ -103,7 +101,9 @@ def gpu_throttling(node: Node, ask: Ask) -> Finding:
     if not slow:
         return passed(f"none on {len(bits)} GPUs", "no throttling")
     found = ", ".join(
-        f"{label(card)}: {_reasons(slow[card['bus']])}" for card in here if card["bus"] in slow
+        f"{label(card)}: {', '.join(slowing(slow[card['bus']]))}"
+        for card in here
+        if card["bus"] in slow
     )
     fix = "nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE  # check cooling, power limit and power supply"
     only_power = all(value == POWER_CAP for value in slow.values())
@@ -160,7 +160,3 @@ def _generations(here: list[dict[str, str]]) -> str:
         if card.get("pcie.link.gen.current") != card.get("pcie.link.gen.max")
     ]
     return f"; lower generation on GPU {', '.join(low)}, normal when idle" if low else ""
-
-
-def _reasons(bits: int) -> str:
-    return ", ".join(name for bit, name in SLOWING.items() if bits & bit)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from hakaru.measure.node.machine import Absent
 from hakaru.measure.preflight.check import Ask, Finding, failed, fleet_check, passed, size, warned
 from hakaru.measure.preflight.compare import compare, several
 from hakaru.measure.preflight.facts import Node, amount
 from hakaru.measure.preflight.gpu import cards
-from hakaru.measure.preflight.machine import Absent
 from hakaru.registry import listed
 
 MEMORY_SHARE = 0.98  # the firmware of equal nodes reserves different amounts

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from hakaru.measure.node.machine import Absent, Unread
 from hakaru.measure.preflight.answers import problem_of
 from hakaru.measure.preflight.check import CHECKS, LOOK, STATUSES, Ask, Check, Finding
 from hakaru.measure.preflight.facts import MOST_TEXT, Node
-from hakaru.measure.preflight.machine import Absent, Unread
 from hakaru.measure.verdict import EXIT_CODES, Verdict
 from hakaru.registry import listed
 from hakaru.safety.text import one_line

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.check import (
     Ask,
     Finding,
@@ -21,7 +22,6 @@ from hakaru.measure.preflight.check import (
 )
 from hakaru.measure.preflight.environment import whole_setting
 from hakaru.measure.preflight.facts import Node, amount, fact
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 
 LIMITS_CONF = "/etc/security/limits.d/90-hakaru.conf"
 LINE = re.compile(r"^(Max [a-z ]+?)\s{2,}(\S+)\s+(\S+)", re.MULTILINE)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from hakaru.measure.preflight.cgroups import limiting
+from hakaru.measure.node.machine import Absent, Machine, Unread
+from hakaru.measure.node.memory import cgroup_memory, memory
 from hakaru.measure.preflight.check import (
     GIB,
     Ask,
@@ -17,7 +17,6 @@ from hakaru.measure.preflight.check import (
     warned,
 )
 from hakaru.measure.preflight.facts import Node, amount, fact
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 
 FREE_SHARE = 0.8  # with less of the memory available, other processes hold it
 # NCCL's shared buffers: about 4 MiB a channel ("failed to extend /dev/shm/nccl-... to 4194660 bytes" in its
@@ -26,25 +25,8 @@ SHARED_A_PAIR, SHARED_USUAL = 2 * (4 << 20), GIB
 HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 NUMA_BALANCING = "/proc/sys/kernel/numa_balancing"
 
-
-@fact("memory")
-def memory(machine: Machine) -> dict[str, int]:
-    lines = re.findall(r"^(\w+):\s+(\d+) kB$", machine.text("/proc/meminfo"), re.MULTILINE)
-    found = {name: int(kib) * 1024 for name, kib in lines}
-    keep = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
-    missing = [name for name in keep if name not in found]
-    if missing:
-        raise Unread(f"/proc/meminfo has no {missing[0]}")
-    return {name: found[name] for name in keep}
-
-
-@fact("cgroup-memory")
-def cgroup_memory(machine: Machine) -> dict[str, Any]:
-    """Memory left in the control group; cached file pages count as free, since the kernel drops them."""
-    groups = limiting(machine, "memory", "memory.limit_in_bytes", "memory.max")
-    if not groups:
-        raise Absent("no control group limits the memory")
-    return {"free_bytes": min(limit - _used(machine, folder) for folder, limit in groups)}
+fact("memory")(memory)
+fact("cgroup-memory")(cgroup_memory)
 
 
 @fact("shared-memory")
@@ -152,14 +134,6 @@ def balancing(node: Node, ask: Ask) -> Finding:
     if amount(node["numa-balancing"]) == 0:
         return passed("off", "off")
     return warned("on", "off", "sysctl -w kernel.numa_balancing=0")
-
-
-def _used(machine: Machine, folder: str) -> int:
-    v2 = machine.exists(f"{folder}/memory.current")
-    used = machine.number(f"{folder}/{'memory.current' if v2 else 'memory.usage_in_bytes'}")
-    name = "inactive_file" if v2 else "total_inactive_file"
-    found = re.search(rf"^{name} (\d+)$", machine.text(f"{folder}/memory.stat"), re.MULTILINE)
-    return used - (int(found.group(1)) if found else 0)
 
 
 def _group_free(node: Node) -> float:

@@ -7,9 +7,9 @@ import shlex
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.check import ONE_NODE, Ask, Finding, failed, node_check, passed
 from hakaru.measure.preflight.facts import HOST_NAME, Node, fact
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.network import own_address
 from hakaru.registry import listed
 

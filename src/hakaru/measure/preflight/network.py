@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.check import (
     ONE_NODE,
     Ask,
@@ -21,7 +22,6 @@ from hakaru.measure.preflight.check import (
 from hakaru.measure.preflight.environment import setting
 from hakaru.measure.preflight.facts import Node, fact
 from hakaru.measure.preflight.gpu import cards
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 
 FOLDER = "/sys/class/net"
 IFF_UP, LOOPBACK_TYPE = 0x1, "772"

@@ -7,17 +7,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hakaru.measure.node.machine import Absent, Machine, Unread
+from hakaru.measure.node.pci import FOLDER, lanes, rate, read_link
 from hakaru.measure.preflight.answers import problem_of
 from hakaru.measure.preflight.check import Ask, Finding, failed, node_check, passed, warned
 from hakaru.measure.preflight.facts import Node, fact
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 
-FOLDER = "/sys/bus/pci/devices"
 # by how the PCI class begins: 03 is a display controller; AMD's MI300 is a processing accelerator, 1200
 KINDS = {"03": "GPU", "1200": "GPU", "0200": "network card", "0207": "InfiniBand card"}
 NVIDIA, AMD = "10de", "1002"
 BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
-MOST_LANES = 32  # the kernel writes 255 for an unknown width, and 0 for virtual functions
 
 
 @fact("pci-devices")
@@ -55,10 +54,10 @@ def has_gpus(answer: Mapping[str, Any]) -> bool:
     why="MN-1 had cards that came up at x8 instead of x16, looked healthy, and took long to find.",
 )
 def pcie_width(node: Node, ask: Ask) -> Finding:
-    devices = [each for each in node["pci-devices"] if _lanes(each["max_width"])]
+    devices = [each for each in node["pci-devices"] if lanes(each["max_width"])]
     if not devices:
         raise Absent("no GPU or network card reports the width of its link, as for virtual devices")
-    dark = [str(each["bus"]) for each in devices if not _lanes(each["width"])]
+    dark = [str(each["bus"]) for each in devices if not lanes(each["width"])]
     if dark:
         raise Unread(f"{', '.join(dark)}: the current width of the link cannot be read")
     narrow = [each for each in devices if each["width"] < each["max_width"]]
@@ -81,7 +80,7 @@ def pcie_speed(node: Node, ask: Ask) -> Finding:
     devices = [each for each in node["pci-devices"] if each["speed"] and each["max_speed"]]
     if not devices:
         raise Absent("no GPU or network card reports the speed of its link, as for virtual devices")
-    slow = [each for each in devices if _rate(each["speed"]) < _rate(each["max_speed"])]
+    slow = [each for each in devices if rate(each["speed"]) < rate(each["max_speed"])]
     if not slow:
         return passed(f"{len(devices)} links at full speed", "full speed")
     found = ", ".join(f"{named(each)} runs {each['speed']} of {each['max_speed']}" for each in slow)
@@ -117,31 +116,5 @@ def _device(machine: Machine, id: str, kind: str) -> dict[str, Any]:
         "kind": kind,
         "vendor": machine.text(f"{where}/vendor").removeprefix("0x").lower(),
         "device": machine.text(f"{where}/device").removeprefix("0x").lower(),
-        "width": _lanes(_link_file(machine, f"{where}/current_link_width")),
-        "max_width": _lanes(_link_file(machine, f"{where}/max_link_width")),
-        "speed": _speed(_link_file(machine, f"{where}/current_link_speed")),
-        "max_speed": _speed(_link_file(machine, f"{where}/max_link_speed")),
+        **read_link(machine, id),
     }
-
-
-def _link_file(machine: Machine, path: str) -> str | None:
-    """A file of the link; None where it is missing or refused, as for virtual devices."""
-    try:
-        return machine.text(path)
-    except Unread:
-        return None
-
-
-def _lanes(value: Any) -> int | None:
-    lanes = int(value) if str(value).isdecimal() else 0
-    return lanes if 1 <= lanes <= MOST_LANES else None
-
-
-def _speed(text: str | None) -> str | None:
-    """`16.0 GT/s PCIe`, or nothing for `Unknown speed`."""
-    found = re.match(r"\d+(\.\d+)? GT/s", text or "")
-    return found.group() if found else None
-
-
-def _rate(speed: Any) -> float:
-    return float(str(speed).split()[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.check import (
     ONE_NODE,
     Ask,
@@ -18,7 +19,6 @@ from hakaru.measure.preflight.check import (
 from hakaru.measure.preflight.environment import setting, whole_setting
 from hakaru.measure.preflight.facts import Node, amount, fact
 from hakaru.measure.preflight.limits import CHANNELS
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
 
 TORCH_PORT = 29500
 LISTENING = "0A"

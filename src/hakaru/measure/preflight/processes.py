@@ -8,7 +8,8 @@ import shlex
 from contextlib import suppress
 from typing import Any
 
-from hakaru.measure.preflight.cgroups import limiting
+from hakaru.measure.node.cgroups import limiting
+from hakaru.measure.node.machine import Machine, Unread
 from hakaru.measure.preflight.check import (
     Ask,
     Finding,
@@ -21,7 +22,6 @@ from hakaru.measure.preflight.check import (
 from hakaru.measure.preflight.environment import whole_setting
 from hakaru.measure.preflight.facts import Node, amount, fact
 from hakaru.measure.preflight.limits import limit_of, raise_limit
-from hakaru.measure.preflight.machine import Machine, Unread
 
 # Threads that one rank starts besides OpenMP's: Python and data loaders, CUDA's, NCCL's proxies and
 # watchdogs, torch's autograd. An estimate on the safe side: a rank of gloo on CPUs was seen with 5.

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from hakaru.errors import HakaruError
+from hakaru.measure.node.cgroups import throttled_s
 from hakaru.measure.truth import Unavailable, is_running
 
 ROOT = Path("/")
@@ -63,11 +64,10 @@ class CpuQuota(Throttle):
     def throttled_s(self) -> float:
         """How long the quota has held its processes back so far, summed over cores."""
         stat = self.folder / "cpu.stat"
-        rows = dict(line.split() for line in stat.read_text().splitlines())
-        for key, scale in (("throttled_usec", 1e-6), ("throttled_time", 1e-9)):
-            if key in rows:
-                return int(rows[key]) * scale
-        raise Unavailable(f"{stat} does not count throttled time")
+        found = throttled_s(stat.read_text())
+        if found is None:
+            raise Unavailable(f"{stat} does not count throttled time")
+        return found
 
 
 @contextmanager

@@ -1,8 +1,10 @@
-"""Limits of the control group that the process runs in, for cgroup v1 and v2."""
+"""The control group that this process runs in, and its limits, for cgroup v1 and v2."""
 
 from __future__ import annotations
 
-from hakaru.measure.preflight.machine import Absent, Machine, Unread
+import re
+
+from hakaru.measure.node.machine import Absent, Machine, Unread
 
 BASE = "/sys/fs/cgroup"
 
@@ -11,6 +13,27 @@ def limiting(
     machine: Machine, controller: str, v1_file: str, v2_file: str
 ) -> list[tuple[str, int]]:
     """Folder and limit of each enclosing group that sets one; an empty list means no limit."""
+    folders = _with_file(machine, controller, v1_file, v2_file)
+    texts = [(folder, machine.text(path)) for folder, path in folders]
+    return [(folder, int(text)) for folder, text in texts if text != "max"]
+
+
+def own_throttled_s(machine: Machine) -> float | None:
+    """How long a quota has stopped this process' group so far; None where that is not counted."""
+    _, path = _with_file(machine, "cpu", "cpu.stat", "cpu.stat")[0]
+    return throttled_s(machine.text(path))
+
+
+def throttled_s(cpu_stat: str) -> float | None:
+    """The same, from the text of a group's cpu.stat."""
+    found = re.search(r"^throttled_(usec|time) (\d+)$", cpu_stat, re.MULTILINE)
+    return int(found[2]) * {"usec": 1e-6, "time": 1e-9}[found[1]] if found else None
+
+
+def _with_file(
+    machine: Machine, controller: str, v1_file: str, v2_file: str
+) -> list[tuple[str, str]]:
+    """The process' group and those around it that have this file, innermost first, each with its path."""
     folder, path, file = _place(machine, controller, v1_file, v2_file)
     parts = [part for part in path.split("/") if part]
     if ".." in parts:  # seen from inside a container: its own group is the base
@@ -21,8 +44,7 @@ def limiting(
         raise Unread(f"{folders[0]}/{file}: not found, nor in the enclosing groups")
     if not there:
         raise Absent(f"the process is in the root group, which has no {file}")
-    texts = [(each, machine.text(f"{each}/{file}")) for each in there]
-    return [(each, int(text)) for each, text in texts if text != "max"]
+    return [(each, f"{each}/{file}") for each in there]
 
 
 def _place(machine: Machine, controller: str, v1_file: str, v2_file: str) -> tuple[str, str, str]:
@@ -31,7 +53,8 @@ def _place(machine: Machine, controller: str, v1_file: str, v2_file: str) -> tup
     for line in machine.text("/proc/self/cgroup").splitlines():
         number, names, path = line.split(":", 2)
         if controller in names.split(","):
-            return f"{BASE}/{controller}", path, v1_file
+            mount = controller if machine.exists(f"{BASE}/{controller}") else names  # cpu,cpuacct
+            return f"{BASE}/{mount}", path, v1_file
         if number == "0" and not names:
             unified = path
     if unified is None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 Runner = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+Found = TypeVar("Found")
 
 TIMEOUT_S = 20.0
 MOST_CHARACTERS = 1 << 20
@@ -31,15 +34,49 @@ class Absent(Exception):
     """It is known not to exist on this node; the text says how that is known."""
 
 
+def run_command(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command in English with a time limit; one that cannot be killed is left behind.
+
+    A hung driver puts nvidia-smi into uninterruptible sleep: `subprocess.run` would wait for it forever.
+    """
+    program = shutil.which(command[0])
+    if program is None:  # Popen says "permission denied" where a folder of PATH is not readable
+        raise FileNotFoundError(command[0])
+    process = subprocess.Popen(
+        [program, *command[1:]],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    try:
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=1.0)
+        raise
+    return subprocess.CompletedProcess(list(command), process.returncode, out, err)
+
+
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """One node as the readers of facts see it."""
+    """One node as the readers of facts see it; by default the one where this runs."""
 
-    root: Path
-    environ: Mapping[str, str]
-    run: Runner
-    now: Callable[[], float]
-    peers: tuple[str, ...] = ()
+    root: Path = Path("/")
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    run: Runner = run_command
+    now: Callable[[], float] = time.time
+    peers: tuple[str, ...] = ()  # names that it must be able to resolve
+
+    def known(self, read: Callable[[Machine], Found]) -> Found | None:
+        """What a reader finds; None where it is absent or cannot be read."""
+        try:
+            return read(self)
+        except (Absent, Unread):
+            return None
 
     def text(self, path: str) -> str:
         """A file's text, stripped."""
@@ -92,28 +129,4 @@ class Machine:
         return self.root / path.lstrip("/")
 
 
-def run_command(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command in English with a time limit; one that cannot be killed is left behind.
-
-    A hung driver puts nvidia-smi into uninterruptible sleep: `subprocess.run` would wait for it forever.
-    """
-    program = shutil.which(command[0])
-    if program is None:  # Popen says "permission denied" where a folder of PATH is not readable
-        raise FileNotFoundError(command[0])
-    process = subprocess.Popen(
-        [program, *command[1:]],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    try:
-        out, err = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=1.0)
-        raise
-    return subprocess.CompletedProcess(list(command), process.returncode, out, err)
+HERE = Machine()
