@@ -61,7 +61,9 @@ def test_a_device_under_a_cpu_quota_is_named_and_the_others_are_not(tmp_path: Pa
         run = until_valid(lambda: measure(Job.begin(tmp_path, "c", plan), nodes))
     found = {each.host: each for each in run.measurements}
     others = median(found[name].median or 0.0 for name in ("n1", "n3"))
-    assert 0.3 < (found["n2"].median or 0.0) / others < 0.7  # the self-test reads it more exactly
+    # up to 5 ms of the quota have gathered when a block of 20 ms begins, so that it reads 0.5 to 0.67; the
+    # self-test, which computes for seconds, reads it within 10 %
+    assert 0.45 < (found["n2"].median or 0.0) / others < 0.7
     assert found["n2"].verdict is Verdict.SLOW, found["n2"].reason
     assert "a CPU quota stopped it" in found["n2"].reason
     for name in ("n1", "n3"):  # which a noisy machine may leave undecided

@@ -62,8 +62,10 @@ def correlation_of(samples: Sequence[float]) -> float:
 
 
 def time_block(case: Case, num_steps: int, ranks: Ranks) -> float:
-    """Seconds of one step, of the slowest rank."""
-    ranks.barrier()
+    """Seconds of one step, of the slowest rank.
+
+    All ranks wait for one another when they exchange their times, which is the barrier of the next block too.
+    """
     begin = time.perf_counter()
     for _ in range(num_steps):
         case.step()
@@ -74,6 +76,7 @@ def time_block(case: Case, num_steps: int, ranks: Ranks) -> float:
 
 def prepare(case: Case, rule: Rule, ranks: Ranks) -> Timed:
     """Warm up, and choose how many steps make a block."""
+    ranks.barrier()
     step_s = time_block(case, 1, ranks)  # the first may load libraries
     for _ in range(rule.num_warm_up):
         step_s = time_block(case, 1, ranks)
@@ -96,6 +99,7 @@ def take_turns(
 ) -> None:
     """So many repetitions of each case, in turn: forwards and backwards (ABBA), so that drift cancels."""
     group = ranks or Alone()
+    group.barrier()
     for number in range(max(counts.values(), default=0)):
         names = [name for name in cases if counts.get(name, 0) > number]
         for name in names if number % 2 == 0 else names[::-1]:

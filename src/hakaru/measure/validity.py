@@ -12,10 +12,11 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 from hakaru.measure.devices import SYS_CPU
-from hakaru.measure.node.cgroups import own_throttled_s
+from hakaru.measure.node.cgroups import cpu_stat, throttled_s
 from hakaru.measure.node.machine import HERE
 
 PROC = Path("/proc")
@@ -61,7 +62,10 @@ class Reading:
 
 
 def read_now(cores: Sequence[int] = ()) -> Reading:
-    """The counters now; `busy_s` and `steal_s` are of these cores, or of all."""
+    """The counters now, of these cores or of all; pressure is the whole machine's, and is read with all.
+
+    Readings of single cores surround every repetition, so they must be quick.
+    """
     now_s = time.perf_counter()
     busy, steal = _cpu_times(cores, now_s)
     return Reading(
@@ -69,11 +73,11 @@ def read_now(cores: Sequence[int] = ()) -> Reading:
         own_s=time.process_time(),
         busy_s=busy,
         steal_s=steal,
-        throttled_s=HERE.known(own_throttled_s),
+        throttled_s=_throttled_s(),
         thermal_s=_thermal_s(cores),
-        pressure_cpu_s=_pressure("cpu"),
-        pressure_io_s=_pressure("io"),
-        pressure_memory_s=_pressure("memory"),
+        pressure_cpu_s=None if cores else _pressure("cpu"),
+        pressure_io_s=None if cores else _pressure("io"),
+        pressure_memory_s=None if cores else _pressure("memory"),
     )
 
 
@@ -189,6 +193,17 @@ def _pressure(what: str) -> float | None:
         return int(text.splitlines()[0].rpartition("total=")[2]) / 1e6
     except (OSError, ValueError, IndexError):
         return None
+
+
+def _throttled_s() -> float | None:
+    """How long a quota has stopped this process' group so far; None where that is not counted."""
+    path = _own_cpu_stat()
+    return None if path is None else HERE.known(lambda machine: throttled_s(machine.text(path)))
+
+
+@cache
+def _own_cpu_stat() -> str | None:
+    return HERE.known(cpu_stat)
 
 
 def _has_quota(span: Reading) -> bool:

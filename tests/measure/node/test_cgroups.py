@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hakaru.measure.node.cgroups import own_throttled_s
+from hakaru.measure.node.cgroups import cpu_stat, throttled_s
 from hakaru.measure.node.machine import Machine
 from hakaru.measure.node.memory import available_bytes
 from tests.measure.preflight._fake import MEMORY
@@ -18,6 +18,10 @@ def node(root: Path, files: dict[str, str]) -> Machine:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{text}\n")
     return Machine(root)
+
+
+def _throttled_s(machine: Machine) -> float | None:
+    return throttled_s(machine.text(cpu_stat(machine)))
 
 
 @pytest.mark.parametrize(
@@ -33,13 +37,13 @@ def test_the_time_that_a_quota_took_is_read(
     tmp_path: Path, groups: str, stat: str, text: str
 ) -> None:
     machine = node(tmp_path, {"proc/self/cgroup": groups, f"sys/fs/cgroup/{stat}": text})
-    assert machine.known(own_throttled_s) == 2.5
+    assert machine.known(_throttled_s) == 2.5
 
 
 def test_time_that_is_not_counted_is_unknown(tmp_path: Path) -> None:
-    assert Machine(tmp_path).known(own_throttled_s) is None
+    assert Machine(tmp_path).known(_throttled_s) is None
     files = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.stat": "usage_usec 9"}
-    assert node(tmp_path, files).known(own_throttled_s) is None
+    assert node(tmp_path, files).known(_throttled_s) is None
 
 
 def test_the_memory_of_the_own_group_counts_and_not_only_that_of_the_root(tmp_path: Path) -> None:

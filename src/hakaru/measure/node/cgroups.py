@@ -18,15 +18,14 @@ def limiting(
     return [(folder, int(text)) for folder, text in texts if text != "max"]
 
 
-def own_throttled_s(machine: Machine) -> float | None:
-    """How long a quota has stopped this process' group so far; None where that is not counted."""
-    _, path = _with_file(machine, "cpu", "cpu.stat", "cpu.stat")[0]
-    return throttled_s(machine.text(path))
+def cpu_stat(machine: Machine) -> str:
+    """The path of this process' cpu.stat."""
+    return _with_file(machine, "cpu", "cpu.stat", "cpu.stat")[0][1]
 
 
-def throttled_s(cpu_stat: str) -> float | None:
-    """The same, from the text of a group's cpu.stat."""
-    found = re.search(r"^throttled_(usec|time) (\d+)$", cpu_stat, re.MULTILINE)
+def throttled_s(text: str) -> float | None:
+    """How long a quota has stopped a group so far, from its cpu.stat; None where that is not counted."""
+    found = re.search(r"^throttled_(usec|time) (\d+)$", text, re.MULTILINE)
     return int(found[2]) * {"usec": 1e-6, "time": 1e-9}[found[1]] if found else None
 
 
