@@ -86,13 +86,13 @@ def make_baseline(name: str, run: Run) -> Baseline:
     bad = [why for each in judged if (why := _why_not(each))]
     kept = [each for each in judged if each.unit != CHECK_UNIT]
     if bad or not kept:
-        told = (
+        reason = (
             f"{len(bad)} of its {len(judged)} measurements are not good: {bad[0]}. Measure again until "
             "all are good."
             if bad
             else "it has no measurement that another run could be compared with"
         )
-        raise HakaruError(f"run {run.id} cannot be a baseline: {told}")
+        raise HakaruError(f"run {run.id} cannot be a baseline: {reason}")
     groups: dict[Subject, list[Measurement]] = {}
     for each in kept:
         groups.setdefault(each.subject, []).append(each)

@@ -65,8 +65,8 @@ class Gathered:
         ]
 
 
-def gather(folder: Path, num_ranks: int, said: Sequence[str] = ()) -> Gathered:
-    """Read the journals of a launch; a rank whose journal does not end has died, whatever else is said."""
+def gather(folder: Path, num_ranks: int, problems: Sequence[str] = ()) -> Gathered:
+    """Read the journals of a launch; a rank whose journal does not end has died, whatever `problems` say."""
     found = Gathered(num_ranks=num_ranks)
     for rank in range(num_ranks):
         entries, num_broken = journal.read(journal_of(folder, rank))
@@ -74,12 +74,12 @@ def gather(folder: Path, num_ranks: int, said: Sequence[str] = ()) -> Gathered:
         if num_broken:
             found.add_problem(rank, f"rank {rank} left a half-written record")
         if "end" not in kinds:
-            told = f"rank {rank} {'ended before it was done' if entries else 'left no result'}"
-            found.add_problem(rank, "; ".join(said[:3]) or told)
+            text = f"rank {rank} {'ended before it was done' if entries else 'left no result'}"
+            found.add_problem(rank, "; ".join(problems[:3]) or text)
         for entry in entries:
             _take(found, rank, entry)
-    if said and not found.problems:
-        found.add_problem(None, "; ".join(said[:3]))
+    if problems and not found.problems:
+        found.add_problem(None, "; ".join(problems[:3]))
     places = {rank: each["place"] for rank, each in found.begun.items()}
     for ranks, text in place.differences(places):
         found.is_broken = True

@@ -115,8 +115,8 @@ class Job:
             raise HakaruError(f"{workspace} has no interrupted run to resume")
         name = id or known[-1]
         if name not in known:
-            told = ", ".join(known) or "none"
-            raise HakaruError(f"run {name!r} cannot be resumed; interrupted runs: {told}")
+            names = ", ".join(known) or "none"
+            raise HakaruError(f"run {name!r} cannot be resumed; interrupted runs: {names}")
         folder = bench_folder(workspace) / name
         entries, _ = journal.read(folder / PLAN_FILE)
         try:

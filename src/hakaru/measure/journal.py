@@ -30,8 +30,8 @@ def append(path: Path, entry: Mapping[str, Any]) -> None:
     try:
         _add(path, f"{_mark(text)} {text}\n".encode())
     except OSError as error:
-        told = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
-        raise JournalError(f"{path} cannot be written: {told}") from None
+        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+        raise JournalError(f"{path} cannot be written: {reason}") from None
 
 
 def read(path: Path) -> tuple[list[dict[str, Any]], int]:

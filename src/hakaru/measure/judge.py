@@ -135,13 +135,13 @@ def _reason(found: Named) -> str:
         return f"at most {max(high, 0):.1%} slower than its peers ({SURE})"
     many = "about" if found.needed < MOST_REPETITIONS else "more than"
     noisy = low <= -1 or high >= 1
-    told = (
+    range_text = (
         "its repetitions differ too much"
         if noisy
         else f"{_way(low)} to {_way(high)} than its peers"
     )
     return (
-        f"undecided: {told}; {many} {found.needed} repetitions would decide it, and it has "
+        f"undecided: {range_text}; {many} {found.needed} repetitions would decide it, and it has "
         f"{found.repetitions}. Measure again with a larger --budget on a quieter machine"
     )
 
@@ -185,17 +185,15 @@ def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measureme
     worst = _ratio(each, entry.median, "worst")
     tolerance = limits.tolerance
     compared = {"reference": entry.median, "compared_with": f"baseline {baseline.name}"}
-    told = f"{ratio:.1%} of the baseline {baseline.name}"
+    share = f"{ratio:.1%} of the baseline {baseline.name}"
     if ratio >= 1 - tolerance and worst >= 1 - max(limits.must_find, tolerance):
         slow_here = each.verdict is Verdict.SLOW  # slower than its peers stays slow
-        reason = f"{told}; {each.reason}" if slow_here else told
+        reason = f"{share}; {each.reason}" if slow_here else share
         return replace(each.judged(each.verdict, reason), **compared)  # type: ignore[arg-type]
     if best < 1 - tolerance:
-        reason = f"{told}, and {1 - tolerance:.0%} is the least allowed"
+        reason = f"{share}, and {1 - tolerance:.0%} is the least allowed"
         return each.judged(Verdict.SLOW, reason + _cause(each, Verdict.SLOW), **compared)
-    reason = (
-        f"{told}, but the repetitions differ too much to tell; measure again with a larger --budget"
-    )
+    reason = f"{share}, but the repetitions differ too much to tell; measure again with a larger --budget"
     return each.judged(Verdict.NOT_MEASURED, reason, **compared)
 
 

@@ -319,16 +319,16 @@ class _Clock:
     """How far the run is: each scope counts by its share of the budget."""
 
     def __init__(self, progress: Progress, plan: Plan) -> None:
-        self.tell, self.plan = progress, plan
+        self.progress, self.plan = progress, plan
         self.done, self.now = 0.0, 0.0
         self.began = time.monotonic()
 
     def begin(self, scope: str, text: str) -> None:
         self.now = self.plan.budget_of(scope) / self.plan.budget_s
-        self.tell(self.done, text)
+        self.progress(self.done, text)
 
     def inside(self, share: float, text: str) -> None:
-        self.tell(min(1.0, self.done + self.now * share), text)
+        self.progress(min(1.0, self.done + self.now * share), text)
 
     def end(self, scope: str) -> None:
         self.done = min(1.0, self.done + self.now)

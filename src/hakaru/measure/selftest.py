@@ -97,12 +97,12 @@ def _tested(name: str, test: Callable[[], tuple[float, list[float], str]]) -> Me
     busy = validity.problems(span, os.cpu_count() or 1, own_s)
     error = (row.median or 0.0) / truth - 1
     row = replace(row, validity={"error": error, "machine": span.to_json()})
-    told = f"reads {row.median:.4g} where the truth is {truth:.4g} {unit}: {error:+.1%}"
+    reading = f"reads {row.median:.4g} where the truth is {truth:.4g} {unit}: {error:+.1%}"
     if abs(error) <= MOST_ERROR:
-        return row.judged(Verdict.GOOD, told)
+        return row.judged(Verdict.GOOD, reading)
     if busy:
-        return row.judged(Verdict.CONTAMINATED, f"{told}; {'; '.join(busy)}")
-    return row.judged(Verdict.FAILED, f"{told}; {MOST_ERROR:.0%} is the most allowed")
+        return row.judged(Verdict.CONTAMINATED, f"{reading}; {'; '.join(busy)}")
+    return row.judged(Verdict.FAILED, f"{reading}; {MOST_ERROR:.0%} is the most allowed")
 
 
 def _children_s() -> float:
@@ -151,8 +151,8 @@ def _link() -> tuple[float, list[float], str]:
     ):
         task = Task("ranks", (Item("pairs", {"bytes": 4 << 20}),))
         path = task.write(Path(folder))
-        said = Namespaces(hosts, {}).run(path, Layout(), 120.0, lambda: None)
-        rows = measurements(task, gather(Path(folder), 2, said))
+        problems = Namespaces(hosts, {}).run(path, Layout(), 120.0, lambda: None)
+        rows = measurements(task, gather(Path(folder), 2, problems))
         payload = hosts[0].payload_mbit
     samples = [value * 8e3 for each in rows for value in each.samples]
     if not samples or payload is None or any(each.verdict is Verdict.FAILED for each in rows):

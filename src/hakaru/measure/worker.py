@@ -148,7 +148,7 @@ def measure_item(task: Task, item: Item, devices: list[Device], log: Path) -> No
         except NotApplicable as reason:
             _leave_out(log, item, device, str(reason))
         except Exception as error:
-            failed[device.id] = told(error)
+            failed[device.id] = describe(error)
     started = datetime.now(UTC)
     spans: dict[str, validity.Reading] = {}
     before = validity.read_now()
@@ -168,7 +168,7 @@ def measure_item(task: Task, item: Item, devices: list[Device], log: Path) -> No
         for peers in _by_model(cases, by_id):
             _repeat(peers, item, task, on)
     except Exception as error:
-        failed |= {name: told(error) for name in cases}
+        failed |= {name: describe(error) for name in cases}
     machine = validity.read_now().since(before)
     for name in [*cases, *(name for name in failed if name not in cases)]:
         entry = _result(item, by_id[name], started)
@@ -263,7 +263,7 @@ def _outcome(
         with placed(device):
             timed.case.check()
     except Exception as error:
-        problem = {"verdict": Verdict.FAILED, "reason": told(error)}
+        problem = {"verdict": Verdict.FAILED, "reason": describe(error)}
     state = state_under_load(device, timed)
     return {
         "samples": timed.samples(),
@@ -278,7 +278,7 @@ def _outcome(
     }
 
 
-def told(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     if isinstance(error, WrongResult):
         return f"wrong result: {error}"
     first = str(error).strip().splitlines()[:1]

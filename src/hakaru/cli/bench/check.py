@@ -62,8 +62,8 @@ def command(
         if output_format != "json":
             raise
         code = EXIT_CODES[Verdict.NOT_MEASURED]
-        told = {"verdict": Verdict.NOT_MEASURED.value, "exit_code": code, "reason": str(error)}
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        summary = {"verdict": Verdict.NOT_MEASURED.value, "exit_code": code, "reason": str(error)}
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         click.get_current_context().exit(code)
     show(run, output_format, baseline=baseline)
     click.get_current_context().exit(EXIT_CODES[run.verdict])

@@ -48,11 +48,11 @@ def command(
     runs = [read_run(path, name, input_format, label, host) for path in files]
     for path, run in zip(files, runs, strict=True):
         save(lake, run)
-        _tell(path, run, workspace)
+        _summarise(path, run, workspace)
     click.get_current_context().exit(EXIT_CODES[worst(run.verdict for run in runs)])
 
 
-def _tell(path: Path, run: Run, workspace: Path) -> None:
+def _summarise(path: Path, run: Run, workspace: Path) -> None:
     """The verdict, what is not good and why, what was left out, and how to see the rest."""
     from hakaru.cli._table import emit, page_width
     from hakaru.cli.bench._report import run_lines

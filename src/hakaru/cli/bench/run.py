@@ -163,8 +163,8 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
     settings = "1 setting" if count == 1 else f"{count} settings"
     text = f"measuring {settings} within about {language('en').duration(plan.budget_s)}"
     try:
-        with progress_bar(text) as tell:
-            run = measure(job, progress=tell, meter=last_test(lake))
+        with progress_bar(text) as progress:
+            run = measure(job, progress=progress, meter=last_test(lake))
     except KeyboardInterrupt:
         again = f"hakaru bench run --resume {job.id} -w {shlex.quote(str(lake.workspace))}"
         click.echo(f"go on with: {again}", err=True)

@@ -193,10 +193,10 @@ def _series(at: int, sweep: Sweep) -> list[dict[str, Any]]:
 def _item(sweep: Sweep, size: int, each: Reading) -> dict[str, Any]:
     assert each.median is not None
     by_fit = sweep.busbw(size)
-    told = [f"{sweep.name}, {size_text(size)}", amount(each.median, each.unit)]
+    lines = [f"{sweep.name}, {size_text(size)}", amount(each.median, each.unit)]
     if by_fit is not None:
-        told.append(f"by the fit {amount(by_fit, each.unit)}")
-    return {"value": [size, look.digits(each.median)], "name": "\n".join(told)}
+        lines.append(f"by the fit {amount(by_fit, each.unit)}")
+    return {"value": [size, look.digits(each.median)], "name": "\n".join(lines)}
 
 
 def _line(at: int, sweep: Sweep, colour: str) -> list[dict[str, Any]]:

@@ -162,8 +162,8 @@ def untested_of(validity: Mapping[str, Any]) -> tuple[str, ...]:
     named = meter.get("untested")
     if isinstance(named, list | tuple):
         return tuple(str(each)[:MOST_PROBLEM] for each in named)
-    told = str(meter.get("tested_at") or "").partition(NOT_TESTED)[2]
-    return (told[:MOST_PROBLEM],) if told else ()
+    appended = str(meter.get("tested_at") or "").partition(NOT_TESTED)[2]
+    return (appended[:MOST_PROBLEM],) if appended else ()
 
 
 @lru_cache(maxsize=16_384)

@@ -78,9 +78,9 @@ def meter_text(view: RunView) -> str:
         return view.meter.problem or f"The meter has not been tested: {TEST_IT}"
     when = f" of {view.meter.tested_at[:10]}" if view.meter.tested_at else ""
     error = share(view.meter.error)
-    told = f"The meter itself was off by {error} at most in its last self-test{when}"
+    accuracy = f"The meter itself was off by {error} at most in its last self-test{when}"
     not_tested = f"; not tested: {listed(view.untested, MOST_NAMED)}" if view.untested else ""
-    return f"{told}{not_tested}."
+    return f"{accuracy}{not_tested}."
 
 
 def share(value: float) -> str:

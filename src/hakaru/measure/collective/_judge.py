@@ -121,18 +121,20 @@ def _rank(end: str) -> tuple[str, int]:
 def _judged(each: Measurement, found: Blame) -> Measurement:
     ends = _hosts(each.device)
     share = (each.median or 0.0) / found.reference
-    told = f"{share:.0%} of the median of the hosts' best links"
+    reason = f"{share:.0%} of the median of the hosts' best links"
     compared = {
         "reference": found.reference,
         "compared_with": "the median of the hosts' best links",
     }
     for name in found.hosts:
         if name in ends:
-            reason = f"{name} is slow to all its partners; {told}"
+            reason = f"{name} is slow to all its partners; {reason}"
             return each.judged(Verdict.SLOW, reason, **compared)
     if ends in found.links:
-        return each.judged(Verdict.SLOW, f"this link is slow, its ends are not; {told}", **compared)
-    return each.judged(Verdict.GOOD, told, **compared)
+        return each.judged(
+            Verdict.SLOW, f"this link is slow, its ends are not; {reason}", **compared
+        )
+    return each.judged(Verdict.GOOD, reason, **compared)
 
 
 def _judged_inside(each: Measurement, peers: Sequence[float]) -> Measurement:
@@ -140,6 +142,6 @@ def _judged_inside(each: Measurement, peers: Sequence[float]) -> Measurement:
     if len(peers) + 1 < LEAST_HOSTS:
         return each.judged(Verdict.GOOD, NOT_COMPARED)
     compared = {"reference": median(peers), "compared_with": "the same link of the other hosts"}
-    told = f"{rate / median(peers):.0%} of the same link of the other hosts"
+    reason = f"{rate / median(peers):.0%} of the same link of the other hosts"
     verdict = Verdict.SLOW if _is_slow(rate, peers) else Verdict.GOOD
-    return each.judged(verdict, told, **compared)
+    return each.judged(verdict, reason, **compared)

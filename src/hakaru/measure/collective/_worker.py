@@ -37,7 +37,7 @@ def measure_ranks(task: Task, folder: Path, here: Place) -> None:
 
 
 def _measure(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> dict[str, Any]:
-    from hakaru.measure.worker import told
+    from hakaru.measure.worker import describe
 
     started, before = datetime.now(UTC), validity.read_now()
     samples: Samples = {}
@@ -47,9 +47,9 @@ def _measure(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> dic
     except NotApplicable as reason:
         left_out = str(reason)
     except Exception as error:
-        problem = told(error)
+        problem = describe(error)
     span = validity.read_now().since(before)
-    said = ranks.share(
+    reports = ranks.share(
         {"problem": problem, "left_out": left_out, "machine": validity.machine_id(),
          "span": span, "cores": os.cpu_count() or 1}
     )  # fmt: skip
@@ -67,12 +67,12 @@ def _measure(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> dic
         "started_at": started.isoformat(),
         "ended_at": datetime.now(UTC).isoformat(),
     }
-    if all(each["left_out"] for each in said):
-        return entry | {"kind": "left-out", "reason": said[0]["left_out"]}
+    if all(each["left_out"] for each in reports):
+        return entry | {"kind": "left-out", "reason": reports[0]["left_out"]}
     return entry | {
         "subjects": {name: dict(each) for name, each in samples.items()},
         "samples": dict(samples.get("", {})),
-        "problem": _problem(said),
+        "problem": _problem(reports),
         "validity": {"machine": span.to_json()},
         "facts": {},
     }
@@ -93,14 +93,14 @@ def _samples(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> Sam
     return {"": timed.samples()}
 
 
-def _problem(said: list[dict[str, Any]]) -> dict[str, str] | None:
+def _problem(reports: list[dict[str, Any]]) -> dict[str, str] | None:
     """What any rank says is wrong, else who else used a machine meanwhile."""
-    failed = [f"rank {at}: {each['problem']}" for at, each in enumerate(said) if each["problem"]]
+    failed = [f"rank {at}: {each['problem']}" for at, each in enumerate(reports) if each["problem"]]
     if failed:
         return {"verdict": Verdict.FAILED, "reason": "; ".join(failed[:3])}
     reasons = []
-    for machine in dict.fromkeys(each["machine"] for each in said):
-        here = [each for each in said if each["machine"] == machine]
+    for machine in dict.fromkeys(each["machine"] for each in reports):
+        here = [each for each in reports if each["machine"] == machine]
         own_s = sum(each["span"].own_s for each in here)
         reasons += validity.problems(here[0]["span"], here[0]["cores"], own_s)
     if reasons:

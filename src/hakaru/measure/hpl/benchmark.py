@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RATE = Quantity("rate", "GFLOP/s", "higher", "Rate")
 EFFICIENCY = Quantity("efficiency", "of DGEMM", "higher", "Efficiency")
 GAIN = Quantity("gain", "of the default", "higher", "Gain over the default HPL.dat")
-Tell = Callable[[float, str], None]
+Progress = Callable[[float, str], None]
 
 
 @benchmark(
@@ -54,7 +54,7 @@ Tell = Callable[[float, str], None]
     needs=("mpirun", "hpcc"),
 )
 def hpl(
-    folder: Path, plan: Plan, budget_s: float, tell: Tell, ranks: int = 0, peak: int = 0
+    folder: Path, plan: Plan, budget_s: float, progress: Progress, ranks: int = 0, peak: int = 0
 ) -> list[Measurement]:
     """Searches N, NB, P × Q, broadcast, look-ahead and more with Optuna, from small to large, as MN-1 did."""
     from hakaru.measure.hpl.search import search_hpl
@@ -64,10 +64,10 @@ def hpl(
     try:
         num, layout = _layout(plan, ranks)
         parameters = {"ranks": num}
-        with _start(folder, plan, layout, budget_s, tell) as start:
+        with _start(folder, plan, layout, budget_s, progress) as start:
             found = search_hpl(
                 folder, num, budget_s, start=start,
-                progress=lambda text, share: tell(share, text),
+                progress=lambda text, share: progress(share, text),
                 peak_gflops=float(peak) or None, seeds=folder.parent.parent / FILE,
             )  # fmt: skip
     except HakaruError as error:
@@ -90,12 +90,12 @@ def _layout(plan: Plan, ranks: int) -> tuple[int, Layout]:
 
 
 def _start(
-    folder: Path, plan: Plan, layout: Layout, budget_s: float, tell: Tell
+    folder: Path, plan: Plan, layout: Layout, budget_s: float, progress: Progress
 ) -> AbstractContextManager[Start]:
     """What starts the ranks; an allocation of Slurm is held for the whole search."""
     if plan.launcher == "slurm":
         options = plan.launcher_options
-        return slurm_start(folder, layout, options, budget_s, lambda text: tell(0.0, text))
+        return slurm_start(folder, layout, options, budget_s, lambda text: progress(0.0, text))
     return nullcontext(on_hosts(layout) if plan.hosts else HERE)
 
 

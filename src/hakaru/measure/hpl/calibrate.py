@@ -17,7 +17,7 @@ def calibrate(session: Session) -> None:
     """Measure how long a launch takes, how fast the default is, and which kernels are used."""
     done = _launches(session.history)
     if not done:
-        session.say("The default HPL.dat as it is")
+        session.show("The default HPL.dat as it is")
         if not _run(session):
             return
         done = _launches(session.history)
@@ -27,7 +27,7 @@ def calibrate(session: Session) -> None:
             f"OpenBLAS's {kernel} kernels do not run here; it keeps {', '.join(done[0].kernels)}"
         )
         if excuse not in session.history.notes:
-            session.say(f"The same with OpenBLAS's {kernel} kernels")
+            session.show(f"The same with OpenBLAS's {kernel} kernels")
             _run(session, kernel, excuse)
 
 

@@ -80,9 +80,11 @@ class _Step:
         if n >= scale.n // STEP_N * STEP_N or self._num_launches():
             return scale
         smaller = Scale(scale.ranks, n)
-        told = f"N {scale.n:,} on {scale.ranks} ranks became {n:,}"
+        change = f"N {scale.n:,} on {scale.ranks} ranks became {n:,}"
         before, after = history.scales[: self.index], history.scales[self.index + 1 :]
-        history.set_scales([*before, smaller, *after], f"launches take longer than planned: {told}")
+        history.set_scales(
+            [*before, smaller, *after], f"launches take longer than planned: {change}"
+        )
         return smaller
 
     def _wanted(self, turn: int) -> list[Config]:
@@ -112,7 +114,7 @@ class _Step:
     def _run(self, batch: Batch, wanted: Sequence[Config], turn: int) -> bool:
         tests = [self._test(config, wanted) for config in batch.configs()]
         where = f"{self.scale.ranks} ranks, N {self.scale.n:,}"
-        self.session.say(f"{where}: {len(tests)} runs, launch {turn + 1}")
+        self.session.show(f"{where}: {len(tests)} runs, launch {turn + 1}")
         return self.session.run(batch, tests, "search", self.index)
 
     def _test(self, config: Config, wanted: Sequence[Config]) -> Planned:

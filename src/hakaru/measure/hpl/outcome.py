@@ -112,8 +112,8 @@ def efficiency(
     like = [each for each in launches if each.environment == environment]
     top = max(like, key=lambda launch: launch.star_gflops or 0.0)
     found = (top.star_gflops or 0.0) * ranks
-    told = f"the best of {len(like)} launches' StarDGEMM (order {top.dgemm_n}) × {ranks} ranks"
-    return Efficiency(best.gflops / found, found, told)
+    source = f"the best of {len(like)} launches' StarDGEMM (order {top.dgemm_n}) × {ranks} ranks"
+    return Efficiency(best.gflops / found, found, source)
 
 
 def judge(history: History, comparison: Comparison) -> tuple[Verdict, str]:
@@ -142,13 +142,13 @@ def judge(history: History, comparison: Comparison) -> tuple[Verdict, str]:
         if disturbed:
             return Verdict.CONTAMINATED, f"{missing}; {disturbed}"
         return Verdict.NOT_MEASURED, missing
-    told = _told(comparison)
+    summary = _summarise(comparison)
     if disturbed:
-        return Verdict.CONTAMINATED, f"{disturbed}; {told}"
+        return Verdict.CONTAMINATED, f"{disturbed}; {summary}"
     own = comparison.margin_own
     if own is not None and own.high < 0:
-        return Verdict.SLOW, f"nothing found is as fast as the default HPL.dat: {told}"
-    return Verdict.GOOD, told
+        return Verdict.SLOW, f"nothing found is as fast as the default HPL.dat: {summary}"
+    return Verdict.GOOD, summary
 
 
 def _sampled(trials: Sequence[Trial], config: Config) -> Measured | None:
@@ -163,25 +163,25 @@ def _disturbed(launches: Sequence[Launch]) -> str | None:
     return f"{found[0]} in {len(found)} of {len(launches)} launches"
 
 
-def _told(comparison: Comparison) -> str:
+def _summarise(comparison: Comparison) -> str:
     best, own = comparison.best, comparison.margin_own
     assert best is not None and best.gflops is not None
     config = best.config
-    told = [
+    parts = [
         f"{best.gflops:.4g} GFLOP/s with N {config.n:,}, NB {config.nb}, {config.p} × {config.q},"
         f" {config.variant}"
     ]
     if own is not None:
-        told.append(f"{_share(own)} the default HPL.dat (N {own.against.n:,})")
+        parts.append(f"{_share(own)} the default HPL.dat (N {own.against.n:,})")
     if comparison.margin is not None:
-        told.append(f"{_share(comparison.margin)} its settings at the same N")
+        parts.append(f"{_share(comparison.margin)} its settings at the same N")
     elif comparison.rejected is not None:
-        told.append(
+        parts.append(
             f"the search's winner is rejected: {_share(comparison.rejected)} these settings"
         )
     elif config == default_for(config.ranks, config.n):
-        told.append("no other settings are faster at this N")
-    return "; ".join(told) + "; every residual passed"
+        parts.append("no other settings are faster at this N")
+    return "; ".join(parts) + "; every residual passed"
 
 
 def _share(margin: Margin) -> str:

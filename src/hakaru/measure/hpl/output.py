@@ -121,16 +121,17 @@ class _Reader:
     def _end_section(self, number: int) -> None:
         section = self.results[self.first_of_section :]
         counts = self.counts or {}
-        told = (counts.get("passed"), counts.get("failed"))
+        totals = (counts.get("passed"), counts.get("failed"))
         seen = (
             sum(each.passed for each in section),
             sum(each.status is Status.FAILED for each in section),
         )
         self.num_skipped += counts.get("because", 0)
-        if None not in told and told != seen:
+        if None not in totals and totals != seen:
             self._problem(
                 ProblemKind.COUNT, number,
-                f"HPL counted {told[0]} passed and {told[1]} failed; the text has {seen[0]} and {seen[1]}",
+                f"HPL counted {totals[0]} passed and {totals[1]} failed; "
+                f"the text has {seen[0]} and {seen[1]}",
             )  # fmt: skip
         self.is_running, self.has_ended = False, True
         self.first_of_section = len(self.results)

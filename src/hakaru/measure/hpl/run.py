@@ -151,8 +151,8 @@ def _matched(
         at += 1
     unsound = [each.text for each in output.problems if each.kind is not ProblemKind.MEMORY]
     if not output.results or not output.is_complete or unsound:
-        told = "; ".join(unsound[:3]) or "no result"
-        raise fail.error(f"HPL ended without a complete result ({told})")
+        why = "; ".join(unsound[:3]) or "no result"
+        raise fail.error(f"HPL ended without a complete result ({why})")
     return tuple(found)
 
 

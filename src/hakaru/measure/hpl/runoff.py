@@ -32,5 +32,5 @@ def run_off(session: Session, slot_s: float) -> None:
 
 def _run(session: Session, batch: Batch, index: int) -> None:
     tests = [Planned(config, "finalist") for config in batch.configs()]
-    session.say(f"Run-off: {len(tests)} runs with N {tests[0].config.n:,}")
+    session.show(f"Run-off: {len(tests)} runs with N {tests[0].config.n:,}")
     session.run(batch, tests, "search", index)

@@ -109,7 +109,7 @@ def confirm_best(session: Session) -> None:
         batches = _fitting_round(session, best, is_first=not done)
         if not batches:
             return
-        session.say(f"N {best.n:,}, NB {best.nb}, {best.variant} against the default")
+        session.show(f"N {best.n:,}, NB {best.nb}, {best.variant} against the default")
         for batch in batches:
             if not session.run(batch, confirm.tests_of(batch, best), "confirm"):
                 return

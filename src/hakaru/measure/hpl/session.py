@@ -68,7 +68,7 @@ class Session:
         kernel = tried[-1].get(KERNEL_VARIABLE) if tried else None
         return threads | ({KERNEL_VARIABLE: kernel} if kernel else {})
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         if self.progress:
             self.progress(text, min(1.0, self.spent_s / self.budget_s))
 

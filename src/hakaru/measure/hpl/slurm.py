@@ -38,14 +38,14 @@ _ID = re.compile(r"job allocation (\d+)")
 
 @contextmanager
 def slurm_start(
-    folder: Path, layout: Layout, options: Mapping[str, Any], limit_s: float, say: Callable[[str], None]
+    folder: Path, layout: Layout, options: Mapping[str, Any], limit_s: float, show: Callable[[str], None]
 ) -> Iterator[Start]:  # fmt: skip
     """What starts ranks through Slurm; the allocation, where one is needed, ends with the block."""
     check_options(options)
     if own := os.environ.get("SLURM_JOB_ID"):
         yield Start(lambda ranks: _step(layout, options, ranks, layout.hosts), _load_of(own))
         return
-    say("Waiting for Slurm to grant the nodes")
+    show("Waiting for Slurm to grant the nodes")
     with _allocated(folder / LOG, salloc_words(layout, options, limit_s)) as job:
         yield Start(
             lambda ranks: [*_step(layout, options, ranks), f"{JOB}{job}"],

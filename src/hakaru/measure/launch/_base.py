@@ -176,8 +176,8 @@ def ended(code: int) -> str:
 def last_words(text: str) -> str:
     """What a program said last, without the rulers that some draw around it."""
     lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if line.strip("-=* ")]
-    return told[-1][-MOST_TAIL:] if told else ""
+    written = [line for line in lines if line.strip("-=* ")]
+    return written[-1][-MOST_TAIL:] if written else ""
 
 
 def _start(start: Start) -> subprocess.Popen[bytes]:

@@ -65,10 +65,10 @@ class Slurm:
             raise
         except Exception as error:
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            told = next(
+            reason = next(
                 (line for line in lines if "error" in line.lower()), lines[-1] if lines else ""
             )
-            raise HakaruError(f"Slurm did not take the job: {told[:300]}") from None
+            raise HakaruError(f"Slurm did not take the job: {reason[:300]}") from None
 
     def executor(self, folder: Path, layout: Layout, timeout_s: float) -> Any:
         import submitit

@@ -48,10 +48,10 @@ def clock_sync(machine: Machine) -> dict[str, Any]:
             return {"by": "chrony", "synchronised": right}
     except Unread:  # not installed, or not the service that runs here
         pass
-    said = machine.output("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
-    if said not in ("yes", "no"):
-        raise Unread(f"timedatectl: expected yes or no for NTPSynchronized, found {said[:40]!r}")
-    return {"by": "timedatectl", "synchronised": said == "yes"}
+    output = machine.output("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip()
+    if output not in ("yes", "no"):
+        raise Unread(f"timedatectl: expected yes or no for NTPSynchronized, found {output[:40]!r}")
+    return {"by": "timedatectl", "synchronised": output == "yes"}
 
 
 @node_check(

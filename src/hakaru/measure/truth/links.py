@@ -214,14 +214,14 @@ def _which(name: str) -> str | None:
 
 
 def _run(*command: str) -> str:
-    told = shlex.join(command)
+    text = shlex.join(command)
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=COMMAND_TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"`{told}` did not run: {one_line(str(error))[:300]}") from error
+        raise Unavailable(f"`{text}` did not run: {one_line(str(error))[:300]}") from error
     if done.returncode:
         why = one_line(done.stderr.strip())[:300] or f"exit code {done.returncode}"
-        raise Unavailable(f"`{told}` failed: {why}")
+        raise Unavailable(f"`{text}` failed: {why}")
     return done.stdout
