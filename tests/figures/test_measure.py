@@ -349,18 +349,18 @@ def test_the_verdict_in_words_names_the_worst_first() -> None:
     ]  # fmt: skip
     dead = card("n9", "cuda:0").judged(Verdict.FAILED, "the process died")
     trial = measured(benchmark="hpl", parameters={"trial": 1}, verdict=Verdict.FAILED)
-    told = summarise(view_of(card("n1", "cuda:0", 100.0), slow(card("n2", "cuda:0", 90.0)),
+    summary = summarise(view_of(card("n1", "cuda:0", 100.0), slow(card("n2", "cuda:0", 90.0)),
                              slow(card("n3", "cuda:0", 80.0)), *links, dead, trial))  # fmt: skip
-    assert [each.where for each in told.worst] == [
+    assert [each.where for each in summary.worst] == [
         "n9 cuda:0",
         "n3 cuda:0",
         "n2 cuda:0",
         "2 links: a>b, a>c",
     ]
-    assert told.sentence == (
+    assert summary.sentence == (
         "Of 4 devices: 1 failed, 2 slow, 1 good. Of 2 links: 2 slow. Measurements: 1 good, 4 slow, 1 failed."
     )
-    assert told.verdict is Verdict.FAILED and "hakaru bench selftest" in told.meter
+    assert summary.verdict is Verdict.FAILED and "hakaru bench selftest" in summary.meter
     known = measured(validity={"meter": {"error": 0.012, "tested_at": "2026-01-02T03:04:05"}})
     assert "off by 1.2 %" in summarise(view_of(known)).meter
     assert summarise(view_of()).verdict is Verdict.NOT_MEASURED
@@ -483,10 +483,10 @@ def test_a_ratio_that_overflows_is_not_known() -> None:
 def test_each_device_counts_by_its_worst_verdict_and_none_is_dropped() -> None:
     bad = {"verdict": Verdict.CONTAMINATED, "reason": "others"}
     none = card("n3", "cuda:0").judged(Verdict.NOT_MEASURED, "no device")
-    told = summarise(
+    sentence = summarise(
         view_of(card("n1", "cuda:0", 1.0), card("n2", "cuda:0", 1.0, **bad), none)
     ).sentence
-    assert told.startswith("Of 3 devices: 1 contaminated, 1 not measured, 1 good.")
+    assert sentence.startswith("Of 3 devices: 1 contaminated, 1 not measured, 1 good.")
 
 
 def test_a_setting_is_named_once_and_not_by_each_quantity() -> None:
@@ -525,9 +525,9 @@ def test_the_best_so_far_says_where_it_starts_again() -> None:
     ]
     several, alone = search_of(view_of(*trials)), search_of(view_of(*trials[:2]))
     assert several and alone
-    said = "starts again with each number of ranks and N"
-    assert said in " ".join(search_history(several).notes)
-    assert said not in " ".join(search_history(alone).notes)
+    note = "starts again with each number of ranks and N"
+    assert note in " ".join(search_history(several).notes)
+    assert note not in " ".join(search_history(alone).notes)
 
 
 @pytest.mark.parametrize(
@@ -538,8 +538,8 @@ def test_the_best_so_far_says_where_it_starts_again() -> None:
     ],
 )
 def test_the_meter_says_what_was_not_tested(meter: dict[str, Any]) -> None:
-    told = meter_text(view_of(measured(validity={"meter": meter})))
-    assert told.endswith("off by 2.1 % at most in its last self-test of 2026-11-01; "
+    text = meter_text(view_of(measured(validity={"meter": meter})))
+    assert text.endswith("off by 2.1 % at most in its last self-test of 2026-11-01; "
                          "not tested: gpu clock, steal.")  # fmt: skip
 
 

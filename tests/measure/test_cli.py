@@ -67,9 +67,9 @@ def test_every_benchmark_is_listed_and_described() -> None:
 def test_show_puts_the_verdict_first(runs: Path) -> None:
     lines = hakaru("bench", "show", "night-0", "-w", runs).output.splitlines()
     assert lines[0] == "GOOD: 2 good"
-    told = json.loads(hakaru("bench", "show", "r00", "-w", runs, "--format", "json").output)
-    assert list(told)[:2] == ["verdict", "exit_code"]
-    assert told["measurements"][0]["median"] == pytest.approx(100, rel=0.01)
+    output = json.loads(hakaru("bench", "show", "r00", "-w", runs, "--format", "json").output)
+    assert list(output)[:2] == ["verdict", "exit_code"]
+    assert output["measurements"][0]["median"] == pytest.approx(100, rel=0.01)
 
 
 def test_show_answers_after_what_is_not_good_and_before_the_numbers(lake: Lake) -> None:
@@ -94,13 +94,13 @@ def test_show_answers_after_what_is_not_good_and_before_the_numbers(lake: Lake) 
     assert "Answers" not in hakaru("bench", "show", "r1", "-w", lake.workspace).output
 
 
-def test_compare_says_what_has_surely_changed(runs: Path) -> None:
+def test_compare_lists_significant_changes(runs: Path) -> None:
     lines = hakaru("bench", "compare", "r00", "latest", "-w", runs).output.splitlines()
     assert lines[0] == "1 worse, 0 better, of 2 compared"
-    told = json.loads(
+    output = json.loads(
         hakaru("bench", "compare", "r00", "r11", "-w", runs, "--format", "json").output
     )
-    changes = {row["where"]: row["change"] for row in told["rows"]}
+    changes = {row["where"]: row["change"] for row in output["rows"]}
     assert changes == {"n1/cuda:0": "the same", "n1/cuda:1": "worse"}
 
 
@@ -134,9 +134,9 @@ def test_a_baseline_and_a_stored_run_checked_against_it(runs: Path) -> None:
     result = hakaru(
         "bench", "check", "--baseline", "ok", "--run", "r11", "-w", runs, "--format", "json"
     )
-    told = json.loads(result.output)
-    assert (result.exit_code, told["exit_code"], told["verdict"]) == (10, 10, "slow")
-    assert "baseline ok" in told["measurements"][1]["compared_with"]
+    output = json.loads(result.output)
+    assert (result.exit_code, output["exit_code"], output["verdict"]) == (10, 10, "slow")
+    assert "baseline ok" in output["measurements"][1]["compared_with"]
 
 
 # the exit code of each file, and the measurements that it holds
@@ -164,7 +164,7 @@ def test_results_of_others_are_imported_once(lake: Lake, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("run", "gemm", "--param", "sice=3"),
@@ -182,12 +182,12 @@ def test_results_of_others_are_imported_once(lake: Lake, name: str) -> None:
         (("frobnicate",), "there is no command 'frobnicate'"),
     ],
 )
-def test_wrong_words_are_told_before_anything_is_measured(
-    lake: Lake, words: tuple[str, ...], told: str
+def test_wrong_arguments_are_rejected_before_anything_is_measured(
+    lake: Lake, words: tuple[str, ...], message: str
 ) -> None:
     result = hakaru("bench", *words, *(() if words[0] == "frobnicate" else ("-w", lake.workspace)))
     assert result.exit_code in (1, 2)
-    assert told in result.output
+    assert message in result.output
     assert not list_runs(lake)
     assert unfinished(lake.workspace) == []
 

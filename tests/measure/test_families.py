@@ -17,14 +17,14 @@ from tests._cli import hakaru
 pytestmark = pytest.mark.alone
 
 
-def test_a_quick_run_measures_every_benchmark_and_says_what_it_is_worth(tmp_path: Path) -> None:
+def test_a_quick_run_measures_every_benchmark_and_gives_a_verdict(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "hakaru", "bench", "run", "--quick", "--format", "json"]
     done = subprocess.run([*words, "-w", str(tmp_path)], capture_output=True, text=True)
-    said = json.loads(done.stdout)
-    rows = [each for each in said["measurements"] if "trial" not in each["parameters"]]
+    output = json.loads(done.stdout)
+    rows = [each for each in output["measurements"] if "trial" not in each["parameters"]]
     counts = Counter(each["verdict"] for each in rows)
     assert "failed" not in counts, rows  # all else may happen on a noisy virtual machine
-    assert done.returncode == said["exit_code"] == EXIT_CODES[Verdict(said["verdict"])]
+    assert done.returncode == output["exit_code"] == EXIT_CODES[Verdict(output["verdict"])]
     assert (done.returncode == 0) == (set(counts) == {"good"})
 
     with_numbers = {each["benchmark"] for each in rows if each["median"]}
@@ -46,7 +46,7 @@ def test_a_quick_run_measures_every_benchmark_and_says_what_it_is_worth(tmp_path
             assert of["algbw"] == pytest.approx(size / of["time"] / 1e3, rel=0.05)
 
     shown = hakaru("bench", "show", "-w", tmp_path).output.splitlines()
-    assert shown[0].startswith(f"{said['verdict'].upper()}: ")
+    assert shown[0].startswith(f"{output['verdict'].upper()}: ")
     page = tmp_path / "run.html"
     assert hakaru("bench", "show", "-w", tmp_path, "-o", page).exit_code == 0
     assert "Devices from slow to fast" in page.read_text()

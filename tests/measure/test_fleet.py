@@ -1,4 +1,4 @@
-"""Slow cards are named, healthy ones are not, and what cannot be told is said to be undecided."""
+"""Slow cards are named, healthy ones are not, and unclear ones are undecided."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_one_card_has_nothing_to_be_compared_with() -> None:
     assert name_slow([[1.0, 1.1, 0.9, 1.0, 1.0]])[0].state is State.NOT_MEASURED
 
 
-def test_too_few_repetitions_tell_nothing() -> None:
+def test_too_few_repetitions_are_not_measured() -> None:
     for short in ([[1.0, 1.1], [0.5, 0.5]], [[], []]):
         assert {each.state for each in name_slow(short)} == {State.NOT_MEASURED}
     fleet = simulated_fleet(9, num_cards=8, slow=1)

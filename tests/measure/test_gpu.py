@@ -26,7 +26,7 @@ def answering(answer: str | Callable[[Sequence[str]], str], root: Path = Path("/
 SMI = answering(f"{ROW}\n")
 
 
-def test_cards_are_read_with_null_for_what_they_do_not_say() -> None:
+def test_cards_are_read_with_null_for_missing_values() -> None:
     (card,) = gpu.read_cards(answering(ROW.replace("61", "[N/A]")))
     assert card["uuid"] == "GPU-aa"
     assert card["pcie.link.width.current"] == 8

@@ -254,6 +254,6 @@ def test_the_terminal_says_how_many_measurements_have_no_row(lake: Lake, verdict
         for name in ("busbw", "algbw", "time")
     ]
     save(lake, run_of(*found))
-    said = "2 of 3 measurements have no row of their own here: --all shows them."
-    assert said in hakaru("bench", "show", "-w", lake.workspace).output
-    assert said not in hakaru("bench", "show", "--all", "-w", lake.workspace).output
+    note = "2 of 3 measurements have no row of their own here: --all shows them."
+    assert note in hakaru("bench", "show", "-w", lake.workspace).output
+    assert note not in hakaru("bench", "show", "--all", "-w", lake.workspace).output

@@ -154,8 +154,8 @@ def test_another_unit_or_direction_cannot_be_compared() -> None:
 
 def test_an_undecided_card_says_which_way() -> None:
     judged = judge_devices(fleet(100, 97, 100, 100, noise=0.03, num=6), Limits())
-    told = [each.reason for each in judged if each.reason.startswith("undecided")]
-    assert told and "faster to" in told[0] and "and it has 6" in told[0]
+    reasons = [each.reason for each in judged if each.reason.startswith("undecided")]
+    assert reasons and "faster to" in reasons[0] and "and it has 6" in reasons[0]
 
 
 def test_what_a_wrong_meter_reads_is_not_measured() -> None:

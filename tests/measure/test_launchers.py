@@ -64,7 +64,7 @@ def test_a_job_that_slurm_kills_has_failed(slurm: Slurm, monkeypatch: pytest.Mon
     assert "Slurm job" in run.measurements[0].reason
 
 
-def test_each_launcher_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_launcher_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     load_all()
     assert set(LAUNCHERS.ids()) == {"local", "torchrun", "mpirun", "slurm"}
     with pytest.raises(HakaruError, match="this machine only"):
@@ -76,7 +76,7 @@ def test_each_launcher_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> No
         LAUNCHERS.get("slurm").check(Layout())
 
 
-def test_mpirun_is_told_hosts_and_slots() -> None:
+def test_mpirun_gets_hosts_and_slots() -> None:
     words = " ".join(mpirun_words(Layout(("n1", "n2"), 4)))
     assert "-np 8" in words
     assert "--host n1:4,n2:4" in words

@@ -133,13 +133,13 @@ def test_a_rank_that_dies_in_a_later_round_has_failed(tmp_path: Path) -> None:
 
 def test_missing_cards_are_not_forgotten_when_the_run_resumes(tmp_path: Path) -> None:
     job = Job.begin(tmp_path, "c", PLAN)
-    told = "the PCI bus has 8 GPUs and torch sees 7"
+    reason = "the PCI bus has 8 GPUs and torch sees 7"
     for _ in range(2):
-        nodes = Written(lambda host: 100.0, noise=0.002, died=told)
+        nodes = Written(lambda host: 100.0, noise=0.002, died=reason)
         run = measure(job, nodes)
         assert len(nodes.asked) == 1
         assert run.verdict is Verdict.FAILED
-        assert told in run.measurements[0].reason
+        assert reason in run.measurements[0].reason
 
 
 def test_a_benchmark_of_which_all_is_left_out_is_not_measured() -> None:

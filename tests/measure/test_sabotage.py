@@ -172,10 +172,10 @@ def test_without_torch_the_command_says_how_to_install_it(
 
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     result = hakaru("bench", "run", "device", "--quick", "-w", tmp_path, "--format", "json")
-    told = json.loads(result.stdout)
-    assert result.exit_code == 13 == told["exit_code"]
-    assert told["verdict"] == "not measured"
-    assert "pip install 'hakaru[measure]'" in told["measurements"][0]["reason"]
+    output = json.loads(result.stdout)
+    assert result.exit_code == 13 == output["exit_code"]
+    assert output["verdict"] == "not measured"
+    assert "pip install 'hakaru[measure]'" in output["measurements"][0]["reason"]
 
 
 def test_without_mpirun_linpack_is_not_measured(
@@ -183,9 +183,9 @@ def test_without_mpirun_linpack_is_not_measured(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     result = hakaru("bench", "run", "hpl", "--quick", "-w", tmp_path, "--format", "json")
-    told = json.loads(result.stdout)
-    assert (result.exit_code, told["verdict"]) == (13, "not measured")
-    assert "apt-get install" in told["measurements"][0]["reason"]
+    output = json.loads(result.stdout)
+    assert (result.exit_code, output["verdict"]) == (13, "not measured")
+    assert "apt-get install" in output["measurements"][0]["reason"]
 
 
 def test_a_gate_without_its_baseline_lets_nobody_pass(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_clocks_come_from_the_governor_else_from_cpuinfo(tmp_path: Path) -> None
     assert validity.core_clock_mhz((0,), tmp_path / "none", tmp_path / "none") is None
 
 
-def test_a_quota_and_heat_are_told_apart() -> None:
+def test_a_quota_and_heat_are_distinguished() -> None:
     quiet = replace(validity.read_now(), wall_s=10.0, own_s=10.0, throttled_s=0.0, thermal_s=None)
     assert validity.throttled(quiet) is None
     assert validity.throttled(replace(quiet, thermal_s=2.0)) == "heat slowed its cores for 2.0 s"

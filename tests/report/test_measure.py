@@ -95,14 +95,14 @@ def test_a_run_as_one_file(tmp_path: Path, browser: Browser) -> None:
     assert "Confirmed: −" in shown.stdout or "Suspected: −" in shown.stdout
 
 
-def test_runs_of_another_cluster_are_told_and_not_silent(tmp_path: Path) -> None:
+def test_runs_of_another_cluster_are_mentioned(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path)
     put_jobs(lake, [job(1)])
     put_runs(lake, [Run("r1", "vm", BEGIN, (measured(),))])
     result = hakaru("report", "-w", tmp_path, "-o", tmp_path / "report.html")
-    said = "Runs of vm are not in this report: hakaru bench show --cluster vm -o FILE"
-    assert said in result.output, result.output
-    assert said in (tmp_path / "report.html").read_text()
+    note = "Runs of vm are not in this report: hakaru bench show --cluster vm -o FILE"
+    assert note in result.output, result.output
+    assert note in (tmp_path / "report.html").read_text()
 
 
 def test_a_report_of_measurements_alone_names_the_command_for_them(tmp_path: Path) -> None:

@@ -101,9 +101,9 @@ def test_the_api_pages_and_narrows_the_measurements(ask: httpx.Client, runs: lis
     ).json()
     assert (one["num_rows"], len(one["measurements"])) == (16, 6)
     assert one["measurements"][0]["parameters"] == {"mib": 256, "operation": "triad"}
-    told = ask.get(f"{API}/history", params={"cluster": "made-up"}).json()
-    assert len(told["points"]) == 14 and told["points"][0]["num_devices"] == 16
-    (step,) = told["changes"]
+    found = ask.get(f"{API}/history", params={"cluster": "made-up"}).json()
+    assert len(found["points"]) == 14 and found["points"][0]["num_devices"] == 16
+    (step,) = found["changes"]
     assert step["worse"] and step["confirmed"] and step["size"] == pytest.approx(-0.05, abs=0.005)
     both = ask.get(f"{API}/{runs[-1].id}/beside/{runs[0].id}").json()
     (rate,) = [each for each in both["lines"] if each["benchmark"] == "gemm" and each["ratio"]]
@@ -161,8 +161,8 @@ def test_the_page_in_a_browser(chromium: Any, server: Running, runs: list[Run]) 
         browser.click("#fleet .switches >> text=host-copy")
         page.arrive("benchmark=host-copy", "the choice in the address")
         page.drawn("fleet")
-        told = browser.locator("#fleet [data-notes]")
-        page.until(lambda: told.inner_text().count("cuda:") == 1, "the one card on a narrow link")
+        notes = browser.locator("#fleet [data-notes]")
+        page.until(lambda: notes.inner_text().count("cuda:") == 1, "the one card on a narrow link")
         page.drawn("history")
         browser.click("text=side by side >> nth=0")
         page.arrive("beside=", "two runs")

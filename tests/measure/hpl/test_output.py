@@ -54,7 +54,7 @@ def test_what_hpl_prints_is_read_back(run: dict[str, int], rate: float) -> None:
 
 
 def test_no_beginning_of_a_text_has_passed() -> None:
-    """A killed run, a full disk: whatever is missing at the end, it is told and is no pass."""
+    """A killed run, a full disk: whatever is missing at the end, it is reported and is no pass."""
     end = GOOD.index("End of Tests") + len("End of Tests")
     for length in range(0, end, 3):
         output = parse_output(GOOD[:length])
@@ -79,7 +79,7 @@ def test_a_result_without_its_residual_is_unchecked() -> None:
         ("6.0000e+01", "6.0000e+03", Status.INCONSISTENT),
     ],
 )
-def test_a_bad_result_is_told_apart(old: str, new: str, status: Status) -> None:
+def test_each_kind_of_bad_result_is_recognised(old: str, new: str, status: Status) -> None:
     output = parse_output(GOOD.replace(old, new, 1))
     assert [each.status for each in output.results] == [status, Status.PASSED]
     assert not output.passed

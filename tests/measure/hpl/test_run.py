@@ -45,7 +45,7 @@ def test_hpcc_measures_a_batch_and_its_dgemm(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "told"),
+    ("mode", "message"),
     [
         ("crash", "ended with exit code 3 after .*\n.*\n.*I am out of luck"),
         ("half", "without a complete result"),
@@ -53,10 +53,10 @@ def test_hpcc_measures_a_batch_and_its_dgemm(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_result_is_an_error_with_the_command(
-    fake_xhpl: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, told: str
+    fake_xhpl: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, message: str
 ) -> None:
     monkeypatch.setenv("FAKE_XHPL", mode)
-    with pytest.raises(LaunchError, match=f"(?s){told}") as caught:
+    with pytest.raises(LaunchError, match=f"(?s){message}") as caught:
         launch(fake_xhpl, TWO, 2, tmp_path / "run", start=ALONE)
     assert caught.value.command == (fake_xhpl.path,) and not caught.value.timed_out
 
@@ -77,10 +77,10 @@ def test_missing_tools_come_with_the_command_that_installs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    told = missing_tools()
+    reason = missing_tools()
     assert (
-        told is not None
-        and told.count("apt-get install hpcc openmpi-bin libopenblas0-pthread") == 2
+        reason is not None
+        and reason.count("apt-get install hpcc openmpi-bin libopenblas0-pthread") == 2
     )
     with pytest.raises(HakaruError, match="neither xhpl nor hpcc"):
         find_program()

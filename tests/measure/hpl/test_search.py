@@ -31,11 +31,11 @@ def test_it_finds_the_best_settings_and_states_both_margins(
     fake_xhpl: Program, tmp_path: Path
 ) -> None:
     pytest.importorskip("optuna")
-    said: list[float] = []
+    shares: list[float] = []
     found = search(
         tmp_path / "s",
         fake_xhpl,
-        progress=lambda text, share: said.append(share),
+        progress=lambda text, share: shares.append(share),
         peak_gflops=200.0,
     )
     assert found.verdict is Verdict.GOOD, found.reason
@@ -49,7 +49,7 @@ def test_it_finds_the_best_settings_and_states_both_margins(
     assert found.margin.num_pairs >= 6 and found.margin.level > 0.95
     assert found.efficiency is not None and found.efficiency.relative_to == "the given peak"
     assert found.efficiency.share == pytest.approx((found.best.gflops or 0) / 200.0)
-    assert said == sorted(said)
+    assert shares == sorted(shares)
     check_history(found)
     again = search(tmp_path / "s", fake_xhpl, budget_s=found.spent_s)
     assert again.trials == found.trials and again.reason == found.reason
@@ -68,15 +68,15 @@ def check_history(found: Outcome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "told"),
+    ("mode", "reason"),
     [("wrong", "wrong result"), ("crash", "exit code 3"), ("half", "complete result")],
 )
 def test_a_broken_machine_is_never_good(
-    fake_xhpl: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, told: str
+    fake_xhpl: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, reason: str
 ) -> None:
     monkeypatch.setenv("FAKE_XHPL", mode)
     found = search(tmp_path / "s", fake_xhpl, budget_s=3.0)
-    assert found.verdict is Verdict.FAILED and told in found.reason
+    assert found.verdict is Verdict.FAILED and reason in found.reason
 
 
 def test_without_time_it_is_not_measured(

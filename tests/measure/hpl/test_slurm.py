@@ -46,7 +46,7 @@ def test_one_allocation_serves_all_launches_and_the_queue_costs_nothing(
     assert tools.calls("scancel") == [["--name=hakaru-bench", "42"]]
 
 
-def test_exclusive_nodes_are_said_to_be_so_and_shared_ones_too(
+def test_the_reason_names_exclusive_and_shared_nodes(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("optuna")
@@ -89,7 +89,7 @@ def test_a_killed_search_resumes_in_another_allocation_and_releases_the_first(
     assert [words[-1] for words in tools.calls("scancel")] == ["42", "7", "43"]
 
 
-def test_a_refusal_is_told_and_nothing_is_measured(
+def test_a_refusal_is_reported_and_nothing_is_measured(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_REFUSAL", "invalid partition specified: gpu")

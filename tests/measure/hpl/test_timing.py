@@ -46,9 +46,9 @@ def test_a_prediction_is_cautious_and_grows_with_the_work(history: History) -> N
 def test_the_largest_n_is_what_time_or_memory_allow(history: History) -> None:
     few, note = largest_n(history, HPCC, 2, 45.0, 16 * 2**30)
     many, _ = largest_n(history, HPCC, 2, 3600.0, 16 * 2**30)
-    full, told = largest_n(history, HPCC, 2, 1e6, 16 * 2**30)
+    full, reason = largest_n(history, HPCC, 2, 1e6, 16 * 2**30)
     assert few < many < full == memory_n(16 * 2**30) // 64 * 64
-    assert "limited by the budget of 45 s" in note and "80% of the memory" in told
+    assert "limited by the budget of 45 s" in note and "80% of the memory" in reason
     assert full**2 * 8 <= 0.8 * 16 * 2**30
     assert fitting_n(history, HPCC, 2, 0.0, 5000) == 1024
 

@@ -1,4 +1,4 @@
-"""`hakaru bench import` as a person calls it: what is not good is told with its reason."""
+"""`hakaru bench import` as a person calls it: everything that is not good is listed with its reason."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def test_each_bad_line_has_its_reason_and_the_run_its_command(lake: Lake) -> Non
     assert result.exit_code == 11
     lines = result.output.splitlines()
     assert lines[0].endswith("FAILED: 2 good, 1 failed")
-    told = "failed: n1/2 ranks: hpl"
-    assert any(told in line and "HPL's residual is 9900.0" in line for line in lines), lines
+    text = "failed: n1/2 ranks: hpl"
+    assert any(text in line and "HPL's residual is 9900.0" in line for line in lines), lines
     (run,) = load_runs(lake)
     workspace = shlex.quote(str(lake.workspace))
     assert lines[-1].strip() == f"show it: hakaru bench show {run.id} -w {workspace}"
@@ -33,7 +33,7 @@ def test_each_bad_line_has_its_reason_and_the_run_its_command(lake: Lake) -> Non
     assert shown.output.startswith("FAILED: 2 good, 1 failed")
 
 
-def test_the_date_of_the_file_is_told(lake: Lake, tmp_path: Path) -> None:
+def test_the_date_of_the_file_is_shown(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "diag.json"
     path.write_text((DATA / "dcgm-4.json").read_text())
     os.utime(path, (1_700_000_000, 1_700_000_000))

@@ -70,7 +70,7 @@ def test_version_4_names_entities_and_sums_up() -> None:
     assert found.measurements[0].place["versions"] == {"dcgm": "4.2.3", "driver": "580.82.09"}
 
 
-def test_several_gpus_in_one_result_are_told_apart_by_their_text(tmp_path: Path) -> None:
+def test_several_gpus_in_one_result_are_distinguished_by_their_text(tmp_path: Path) -> None:
     info = [f"GPU {gpu} Host to GPU bandwidth:\t\t{12 + gpu}.5 GB/s" for gpu in range(2)]
     found = read(tmp_path, diagnostic({"gpu_ids": "0,1", "status": "PASS", "info": info}))
     assert one(found, "dcgm-pcie", "gpu:0,1").verdict is Verdict.GOOD

@@ -170,7 +170,7 @@ def test_the_json_file_gives_the_same_and_no_environment() -> None:
         ({"average_bus_bandwidth": {"bandwidth": 0.05, "okay": "false"}}, Verdict.SLOW),
     ],
 )
-def test_a_json_file_that_tells_of_trouble_is_not_good(
+def test_a_json_file_with_errors_is_not_good(
     tmp_path: Path, change: dict[str, Any], verdict: Verdict
 ) -> None:
     found = read(tmp_path, json.dumps(JSON | change), "out.json")
@@ -315,8 +315,8 @@ def test_iterations_that_are_no_times_are_not_measured(tmp_path: Path, times: ob
     document = good_json()
     document["results"][0]["out_of_place_per_iter"]["times_us"] = times
     found = read(tmp_path, json.dumps(document), "out.json")
-    told = {m.quantity: m.verdict for m in found.measurements}
-    assert told["iteration-time"] is Verdict.NOT_MEASURED
+    verdicts = {m.quantity: m.verdict for m in found.measurements}
+    assert verdicts["iteration-time"] is Verdict.NOT_MEASURED
 
 
 def test_a_count_of_wrong_values_that_cannot_be_read_fails(tmp_path: Path) -> None:

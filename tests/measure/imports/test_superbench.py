@@ -139,7 +139,7 @@ def test_the_folder_names_the_node_of_a_single_summary(tmp_path: Path) -> None:
     assert (only.host, only.samples) == ("gpu17", (26.1,))
 
 
-def test_a_diagnosis_says_which_nodes_are_defective(tmp_path: Path) -> None:
+def test_a_diagnosis_names_the_defective_nodes(tmp_path: Path) -> None:
     found = read_file(DATA / "diagnosis_summary.json")
     assert {m.host: m.verdict for m in found.measurements} == {
         "sb-01": Verdict.GOOD,
@@ -164,9 +164,9 @@ def test_values_that_are_no_numbers_and_hostile_names(tmp_path: Path) -> None:
     node = {"node": "n\x1b[1m", "b/return_code": None, "a-bw/return_code": 0, **values}
     path.write_text(json.dumps(node))
     found = read_file(path)
-    told = {m.quantity: m.verdict for m in found.measurements}
-    assert set(told.values()) == {Verdict.NOT_MEASURED, Verdict.GOOD, Verdict.FAILED}
-    assert told["ok_bw"] is Verdict.GOOD and told["return_code"] is Verdict.FAILED
+    verdicts = {m.quantity: m.verdict for m in found.measurements}
+    assert set(verdicts.values()) == {Verdict.NOT_MEASURED, Verdict.GOOD, Verdict.FAILED}
+    assert verdicts["ok_bw"] is Verdict.GOOD and verdicts["return_code"] is Verdict.FAILED
     assert not any(sign in repr(found) for sign in ("\\x1b", "\\x07"))
 
 
@@ -216,8 +216,8 @@ def test_a_node_without_results_is_not_measured(
 def test_a_benchmark_and_a_number_that_another_node_has_are_not_measured(tmp_path: Path) -> None:
     more = {"node": "n1", "kernel-launch/wall_time:0": 0.006}
     found = read(tmp_path, OK | more, LAUNCH | {"node": "n2"})
-    told = {(m.benchmark, m.quantity): m.verdict for m in found.measurements if m.host == "n2"}
-    assert told == {
+    verdicts = {(m.benchmark, m.quantity): m.verdict for m in found.measurements if m.host == "n2"}
+    assert verdicts == {
         ("kernel-launch", "event_time"): Verdict.GOOD,
         ("kernel-launch", "wall_time"): Verdict.NOT_MEASURED,
         ("gemm-flops", "return_code"): Verdict.NOT_MEASURED,

@@ -163,10 +163,10 @@ ILL: list[tuple[Change, str, str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("change", "id", "status", "said"), ILL, ids=[f"{e[1]}-{e[3]}" for e in ILL]
+    ("change", "id", "status", "text"), ILL, ids=[f"{e[1]}-{e[3]}" for e in ILL]
 )
 def test_an_ill_node_is_found_and_the_other_is_not_blamed(
-    tmp_path: Path, well: dict[str, Any], change: Change, id: str, status: str, said: str
+    tmp_path: Path, well: dict[str, Any], change: Change, id: str, status: str, text: str
 ) -> None:
     ill = Fake("gpu01", peers=("gpu01", "gpu02"))
     change(ill)
@@ -174,7 +174,7 @@ def test_an_ill_node_is_found_and_the_other_is_not_blamed(
     found = finding(preflight, id, "gpu01")
 
     assert found.status == status
-    assert said in f"{found.found} {found.fix}"
+    assert text in f"{found.found} {found.fix}"
     assert (preflight.verdict is Verdict.FAILED) == bool(preflight.failures)
     if status in ("fail", "not measured"):
         assert preflight.verdict is not Verdict.GOOD

@@ -95,7 +95,7 @@ def test_a_node_that_did_not_answer_is_named(two: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "ask", "said"),
+    ("chosen", "ask", "reason"),
     [
         ([], ASK, "0 of 2 nodes"),
         ([0], ASK, "1 of 2 nodes"),
@@ -104,17 +104,17 @@ def test_a_node_that_did_not_answer_is_named(two: list[dict[str, Any]]) -> None:
     ],
 )
 def test_every_node_must_be_looked_at_once(
-    two: list[dict[str, Any]], chosen: list[int], ask: Ask, said: str
+    two: list[dict[str, Any]], chosen: list[int], ask: Ask, reason: str
 ) -> None:
     preflight = judge([two[index] for index in chosen], ask)
 
     assert preflight.verdict is Verdict.NOT_MEASURED
     answered = [row.finding for row in preflight.rows if row.check.id == "answered"]
-    assert any(said in each.found and each.status == "not measured" for each in answered)
+    assert any(reason in each.found and each.status == "not measured" for each in answered)
 
 
 @pytest.mark.parametrize(
-    ("printed", "said"),
+    ("printed", "reason"),
     [
         ("", "printed no facts"),
         ("Welcome to gpu02\n", "printed no facts"),
@@ -125,12 +125,12 @@ def test_every_node_must_be_looked_at_once(
     ],
 )
 def test_what_is_no_answer_counts_as_silence(
-    two: list[dict[str, Any]], printed: str, said: str
+    two: list[dict[str, Any]], printed: str, reason: str
 ) -> None:
     preflight = judge([two[0], read_answer("gpu02", printed, NOW_S, NOW_S)], ASK)
 
     assert preflight.verdict is Verdict.NOT_MEASURED
-    assert any(said in row.finding.found and row.node == "gpu02" for row in preflight.unknowns)
+    assert any(reason in row.finding.found and row.node == "gpu02" for row in preflight.unknowns)
 
 
 def test_an_answer_is_read_among_other_lines_and_keeps_the_launchers_name(

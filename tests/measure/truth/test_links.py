@@ -45,8 +45,8 @@ def root() -> None:
 
 
 def names() -> set[str]:
-    told = subprocess.run([IP, "netns", "list"], capture_output=True, text=True, check=True)
-    return {line.split()[0] for line in told.stdout.splitlines()}
+    listed = subprocess.run([IP, "netns", "list"], capture_output=True, text=True, check=True)
+    return {line.split()[0] for line in listed.stdout.splitlines()}
 
 
 @pytest.mark.alone
@@ -107,7 +107,7 @@ def test_what_a_dead_process_left_is_removed_and_nothing_else(root: None) -> Non
                 subprocess.run([IP, "netns", "delete", name], check=True)
 
 
-def test_a_refused_command_is_told_and_leaves_nothing(root: None) -> None:
+def test_a_refused_command_is_reported_and_leaves_nothing(root: None) -> None:
     with made(1, None):  # skips where there are no namespaces at all
         pass
     with (
@@ -118,7 +118,7 @@ def test_a_refused_command_is_told_and_leaves_nothing(root: None) -> None:
     assert not [name for name in names() if name.startswith(f"hakaru-{os.getpid()}-")]
 
 
-def test_missing_tools_and_rights_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tools_and_rights_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links.shutil, "which", lambda name, path=None: f"/usr/sbin/{name}")
     monkeypatch.setattr(links.os, "geteuid", lambda: 1000)
     with pytest.raises(Unavailable, match="sudo"), hosts(2, 200):

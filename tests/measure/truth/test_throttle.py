@@ -88,9 +88,9 @@ def test_the_kernel_takes_a_read_limit() -> None:
         pytest.skip("this machine has no disk")
     device = disks[0].read_text().strip()
     with skipping(), read_limit(device, 5 * MIB) as limit:
-        told = limit.file.read_text()
-    assert told.startswith(device)
-    assert str(5 * MIB) in told
+        text = limit.file.read_text()
+    assert text.startswith(device)
+    assert str(5 * MIB) in text
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_v2_gets_the_right_texts(
     assert (slice_ / "session.scope/cgroup.procs").read_text() == "42"
 
 
-def test_v2_tells_throttled_time(v2: Path) -> None:
+def test_v2_reports_throttled_time(v2: Path) -> None:
     with cpu_quota(0.5, root=v2) as quota:
         (quota.folder / "cpu.stat").write_text(
             "usage_usec 9\nnr_throttled 2\nthrottled_usec 250000\n"
@@ -179,7 +179,7 @@ def test_what_a_dead_process_left_is_removed_and_nothing_else(v2: Path) -> None:
     assert (slice_ / "session.scope/cgroup.procs").read_text() == "42"
 
 
-def test_a_kernel_without_the_limit_is_told_and_nothing_stays(
+def test_a_kernel_without_the_limit_is_reported_and_nothing_stays(
     v2: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "mkdir", lambda folder: os.mkdir(folder))  # noqa: PTH102
@@ -188,7 +188,9 @@ def test_a_kernel_without_the_limit_is_told_and_nothing_stays(
     assert not list(v2.glob("sys/fs/cgroup/user.slice/hakaru-*"))
 
 
-def test_missing_rights_and_controllers_are_told(v2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_rights_and_controllers_are_reported(
+    v2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(folder: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
