@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from hakaru.measure import journal
+from hakaru.measure import journal, validity
 from hakaru.measure._base import BENCHMARKS
-from hakaru.measure.hpl import Program, find_program, missing_tools
+from hakaru.measure.hpl import Program, calibrate, find_program, missing_tools
+from hakaru.measure.hpl.blas import Blas
 from hakaru.measure.hpl.peak import gemm_gflops
 from hakaru.measure.verdict import Verdict
 from tests.measure.hpl._launchers import Tools
-from tests.measure.hpl._measure import BUDGET_S, measure
+from tests.measure.hpl._measure import BUDGET_S, measure, measure_all
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -24,6 +25,13 @@ def gemm(
         "kind": "result", "benchmark": "gemm", "parameters": {"dtype": dtype}, "host": "h",
         "device": device, "samples": {"rate": list(rates)}, "problem": problem,
     }  # fmt: skip
+
+
+def begin(**num_cores: int) -> dict[str, object]:
+    devices = [
+        {"id": name.replace("_", ":"), "cores": [*range(n)]} for name, n in num_cores.items()
+    ]
+    return {"kind": "begin", "place": {"host": "h"}, "devices": devices}
 
 
 def write(run: Path, *entries: dict[str, object]) -> Path:
@@ -56,9 +64,12 @@ def test_xhpl_needs_a_peak_for_its_efficiency(tools: Tools, tmp_path: Path) -> N
     assert "the given peak, 200 GFLOP/s" in given["efficiency"].reason
     expected = (given["rate"].median or 0.0) / 200
     assert given["efficiency"].median == pytest.approx(expected)
-    write(tmp_path / "bench" / "r3", gemm("numa:0", 90.0, 100.0, 110.0))
+    write(tmp_path / "bench" / "r3", begin(numa_0=2), gemm("numa:0", 90.0, 100.0, 110.0))
     own = measure(tmp_path, BUDGET_S, run="r3", ranks=2)["efficiency"]
     assert "this run's fp64 gemm on all devices, 100 GFLOP/s" in own.reason
+    wrong = measure(tmp_path, BUDGET_S, run="r4", ranks=2, peak=20)["efficiency"]
+    assert wrong.verdict is Verdict.NOT_MEASURED and not wrong.samples
+    assert "above the peak" in wrong.reason
     assert BENCHMARKS.get("hpl").parse({"peak": "4700"}) == {"peak": [4700]}
 
 
@@ -68,9 +79,39 @@ def test_a_peak_is_that_of_all_devices_or_none(tmp_path: Path) -> None:
     assert gemm_gflops(tmp_path / "two", 4) is None  # the ranks run on other devices too
     disturbed = gemm("cuda:1", 3000.0, problem={"verdict": "contaminated", "reason": "others"})
     assert gemm_gflops(write(tmp_path / "bad", cards[0], disturbed), 2) is None
-    cores = [gemm("cpu:0", 50.0), gemm("numa:0", 95.0), gemm("numa:1", 96.0)]
+    cores = [
+        begin(numa_0=1, numa_1=1),
+        gemm("cpu:0", 50.0),
+        gemm("numa:0", 95.0),
+        gemm("numa:1", 96.0),
+    ]
     assert gemm_gflops(write(tmp_path / "cores", *cores), 2) == 191.0
+    assert gemm_gflops(tmp_path / "cores", 3) is None  # a node of which nothing was measured
     assert gemm_gflops(tmp_path / "nothing", 2) is None
+
+
+def test_what_was_measured_in_company_is_not_good(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna")
+    monkeypatch.setattr(validity, "problems", lambda *_: ["other processes used 50% of the cores"])
+    rows = measure_all(tmp_path, BUDGET_S, ranks=2)
+    trials = [each for each in rows if each.is_trial]
+    assert trials and {each.verdict for each in trials} == {Verdict.CONTAMINATED}
+    assert "other processes used 50%" in trials[0].reason
+    final = [each for each in rows if not each.is_trial and each.samples]
+    assert final and {each.verdict for each in final} == {Verdict.CONTAMINATED}
+
+
+def test_a_slow_library_is_named_in_the_verdict(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("optuna")
+    slow = Blas("/usr/lib/libblas.so.3", "reference BLAS", warning="the reference BLAS is slow")
+    monkeypatch.setattr(calibrate, "find_blas", lambda _: slow)
+    assert measure(tmp_path, BUDGET_S, ranks=2)["rate"].reason.endswith(
+        "the reference BLAS is slow"
+    )
 
 
 def test_the_program_can_be_named(

@@ -88,6 +88,25 @@ def test_results_whose_lines_were_not_written_are_read_from_the_launch(
     assert entries(folder)[: first + 4] == whole
 
 
+def test_a_damaged_line_in_the_middle_is_read_again_and_that_of_a_launch_is_an_error(
+    fake_xhpl: Program, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s"
+    search_hpl(folder, 2, 2.1, fake_xhpl, ALONE, scales=[Scale(2, 1024)])
+    path = folder / "journal.jsonl"
+    lines, whole = path.read_bytes().splitlines(keepends=True), entries(folder)
+    first = [each["kind"] for each in whole].index("trial")
+    path.write_bytes(b"".join([*lines[:first], b"x" + lines[first], *lines[first + 1 :]]))
+    search_hpl(folder, 2, 2.1, fake_xhpl, ALONE, scales=[Scale(2, 1024)])
+    trials = [(e["launch"], e["index"]) for e in entries(folder) if e["kind"] == "trial"]
+    assert len(trials) == len(set(trials))
+    assert whole[first] in entries(folder)
+
+    path.write_bytes(b"".join([*lines[: first - 1], b"x" + lines[first - 1], *lines[first:]]))
+    with pytest.raises(HakaruError, match=r"the line of launch 1 is damaged. Remove the folder"):
+        search_hpl(folder, 2, 2.1, fake_xhpl, ALONE, scales=[Scale(2, 1024)])
+
+
 def test_two_searches_do_not_share_a_folder(fake_xhpl: Program, tmp_path: Path) -> None:
     with (
         only_search(tmp_path),

@@ -10,8 +10,18 @@ import pytest
 
 from hakaru.errors import HakaruError
 from hakaru.measure import validity
-from hakaru.measure.hpl import Config, Outcome, Program, Scale, default_for, search_hpl
-from hakaru.measure.hpl.history import Trial
+from hakaru.measure.hpl import (
+    Config,
+    Margin,
+    Measured,
+    Outcome,
+    Program,
+    Scale,
+    default_for,
+    search_hpl,
+)
+from hakaru.measure.hpl.history import History, Trial
+from hakaru.measure.hpl.outcome import Comparison, judge
 from hakaru.measure.hpl.search import _fitting_round
 from hakaru.measure.hpl.space import cover, new_space, ruled_out
 from hakaru.measure.verdict import Verdict
@@ -97,6 +107,29 @@ def test_company_makes_the_numbers_void(
     monkeypatch.setattr(validity, "problems", lambda *_: ["other processes used 50% of the cores"])
     found = search(tmp_path, fake_xhpl, budget_s=2.1)
     assert found.verdict is Verdict.CONTAMINATED and "used 50%" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "num_pairs", "verdict", "reason"),
+    [
+        (0.4, 0.6, 6, Verdict.GOOD, "+50.0% (+40.0% to +60.0%"),
+        (0.5, 0.5, 1, Verdict.NOT_MEASURED, "1 of 6 pairs were measured"),
+        (-0.1, 1.1, 6, Verdict.NOT_MEASURED, "differ too much"),
+        (-0.2, -0.1, 6, Verdict.SLOW, "nothing found is as fast"),
+        (-0.2, -0.2, 1, Verdict.NOT_MEASURED, "1 of 6 pairs were measured"),
+    ],
+)
+def test_few_pairs_and_doubt_are_not_good(
+    tmp_path: Path, low: float, high: float, num_pairs: int, verdict: Verdict, reason: str
+) -> None:
+    history = History.open(tmp_path / "journal.jsonl", {})
+    best = Measured(Config(2048, 128, 1, 2), (90.0,))
+    default, own = Measured(default_for(2, 2048), (80.0,)), Measured(default_for(2), (60.0,))
+    margin = Margin(own.config, (low + high) / 2, low, high, 0.97, num_pairs)
+    found = judge(history, Comparison(best, default, own, margin_own=margin))
+    assert found[0] is verdict and reason in found[1]
+    without = judge(history, Comparison(best, default, own))
+    assert without[0] is Verdict.NOT_MEASURED and "has no rate" in without[1]
 
 
 def test_a_folder_belongs_to_one_search(fake_xhpl: Program, tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from hakaru.measure.hpl import Batch, Config, Program, Result, Scale, Status, default_for
+from hakaru.measure.hpl.calibrate import measure_sizes
 from hakaru.measure.hpl.confirm import LEAST_PAIRS, rounds
-from hakaru.measure.hpl.history import History, Launch, Planned
-from hakaru.measure.hpl.scales import default_scales, fitting_n, largest_n, memory_n
+from hakaru.measure.hpl.history import History, Launch, Phase, Planned
+from hakaru.measure.hpl.result import flops
+from hakaru.measure.hpl.scales import default_scales, fitting_n, largest_n, memory_n, most_n
 from hakaru.measure.hpl.session import CONFIRM_SHARE
 from hakaru.measure.hpl.timing import predict_s
 
@@ -63,6 +68,44 @@ def test_the_last_n_takes_its_part_of_the_budget_and_leaves_enough_to_confirm_it
     best = Config(n, 128, 1, 2)
     together = rounds(best, LEAST_PAIRS, is_back=False)[-1]
     assert sum(predict_s(history, HPCC, batch, 2) for batch in together) <= CONFIRM_SHARE * budget_s
+
+
+def test_the_rate_of_a_wide_machine_is_measured_before_its_n_is_planned(tmp_path: Path) -> None:
+    """1,024 ranks of 4,700 Gflop/s, of which a matrix of 1,000 uses next to nothing."""
+
+    def rate(n: int) -> float:
+        return 1024 * 4700.0 * n / (n + 300_000)
+
+    history = History.open(tmp_path / "journal.jsonl", {})
+
+    def run(batch: Batch, tests: Sequence[Planned], phase: Phase) -> bool:
+        seconds = [flops(each.config.n) / rate(each.config.n) / 1e9 for each in tests]
+        number = history.next_launch
+        launch = Launch(
+            number, phase, None, 1024, ("xhpl",), {}, 30.0 + sum(seconds), 0, tuple(tests)
+        )
+        history.add_launch(launch)
+        for index, (each, s) in enumerate(zip(tests, seconds, strict=True)):
+            c = each.config
+            result = Result(1, c.variant, c.n, c.nb, c.p, c.q, s, rate(c.n), 0.01, Status.PASSED, c)
+            history.add_result(launch, index, result)
+        return True
+
+    run(Batch.of([default_for(1024)]), [Planned(default_for(1024))], "calibrate")
+    budget_s = 3 * 3600.0
+    before, _ = largest_n(history, XHPL, 1024, budget_s, None)
+    session: Any = SimpleNamespace(
+        history=history, program=XHPL, ranks=1024, budget_s=budget_s, is_over=False, run=run,
+        show=lambda text: None,
+    )  # fmt: skip
+    measure_sizes(session, most_n(64 * 2**40))
+    after, _ = largest_n(history, XHPL, 1024, budget_s, 64 * 2**40)
+    spent = sum(each.wall_s for each in history.launches)
+    assert after > 2 * before and spent < 0.1 * budget_s
+    eight = 8 * flops(after) / rate(after) / 1e9
+    assert 0.3 * 0.18 * budget_s < eight < 1.1 * 0.18 * budget_s
+    measure_sizes(session, most_n(64 * 2**40))  # of a search that goes on
+    assert sum(each.wall_s for each in history.launches) == spent
 
 
 def test_scales_go_from_one_rank_to_all() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,12 @@ Progress = Callable[[float, str], None]
             "Peak of all ranks together in GFLOP/s, for the efficiency; 0 is hpcc's DGEMM or, with xhpl, "
             "the gemm of the same run.",
         ),
+        Parameter(
+            "memory",
+            (0,),
+            "Memory of all ranks together in GiB, which bounds N; 0 is this machine's, and unknown for other "
+            "hosts.",
+        ),
     ],
     quantities=[RATE, EFFICIENCY, GAIN],
     check="HPL's own residual of every run.",
@@ -54,8 +60,9 @@ Progress = Callable[[float, str], None]
     needs=("mpirun", "hpcc"),
 )
 def hpl(
-    folder: Path, plan: Plan, budget_s: float, progress: Progress, ranks: int = 0, peak: int = 0
-) -> list[Measurement]:
+    folder: Path, plan: Plan, budget_s: float, progress: Progress,
+    ranks: int = 0, peak: int = 0, memory: int = 0,
+) -> list[Measurement]:  # fmt: skip
     """Searches N, NB, P × Q, broadcast, look-ahead and more with Optuna, from small to large, as MN-1 did."""
     from hakaru.measure.hpl.search import search_hpl
 
@@ -68,7 +75,8 @@ def hpl(
             found = search_hpl(
                 folder, num, budget_s, start=start,
                 progress=lambda text, share: progress(share, text),
-                peak_gflops=float(peak) or None, seeds=folder.parent.parent / FILE,
+                peak_gflops=float(peak) or None, memory_bytes=memory << 30 or None,
+                seeds=folder.parent.parent / FILE,
             )  # fmt: skip
     except HakaruError as error:
         row = _row(RATE, parameters, started, f"{parameters['ranks']} ranks")
@@ -120,7 +128,7 @@ def _final(found: Outcome, started: datetime, run_folder: Path) -> Iterator[Meas
 
 def _efficiency(found: Outcome, started: datetime, run_folder: Path, **common: Any) -> Measurement:
     """The share of the peak; without a peak it is not measured, and the reason says how it would be."""
-    assert found.best is not None
+    assert found.best is not None and found.best.gflops is not None
     parameters, device = {"ranks": found.ranks}, f"{found.ranks} ranks"
     known = found.efficiency
     peak = known.peak_gflops if known else gemm_gflops(run_folder, found.ranks)
@@ -131,7 +139,11 @@ def _efficiency(found: Outcome, started: datetime, run_folder: Path, **common: A
     values = tuple(each / peak for each in found.best.samples)
     relative_to = known.relative_to if known else "this run's fp64 gemm on all devices"
     row = _row(EFFICIENCY, parameters, started, device, values, **common)
-    return row.judged(found.verdict, f"relative to {relative_to}, {peak:.4g} GFLOP/s")
+    text = f"relative to {relative_to}, {peak:.4g} GFLOP/s"
+    if found.best.gflops > peak:
+        reason = f"{found.best.gflops:.4g} GFLOP/s are above the peak, which is wrong then: {text}"
+        return replace(row, samples=()).judged(Verdict.NOT_MEASURED, reason)
+    return row.judged(found.verdict, text)
 
 
 def _facts(found: Outcome) -> dict[str, Any]:
@@ -163,14 +175,20 @@ def _gain_text(found: Outcome) -> str:
 
 def _trials(found: Outcome, started: datetime) -> Iterator[Measurement]:
     place = {"model": f"{found.ranks} ranks"}
+    disturbed = {each.number: each.disturbances for each in found.launches if each.disturbances}
     for trial in found.trials:
         if trial.gflops is None and not trial.is_wrong:
             continue
         samples = (trial.gflops,) if trial.gflops is not None else ()
         row = _row(RATE, _settings(trial), started, f"{trial.ranks} ranks", samples, place=place)
-        verdict = Verdict.GOOD if trial.passed else Verdict.FAILED
         residual = "–" if trial.residual is None else f"{trial.residual:.3g}"
-        yield row.judged(verdict, f"{trial.phase}, {trial.status}, residual {residual}")
+        reason = f"{trial.phase}, {trial.status}, residual {residual}"
+        if not trial.passed:
+            yield row.judged(Verdict.FAILED, reason)
+        elif others := disturbed.get(trial.launch):
+            yield row.judged(Verdict.CONTAMINATED, f"{reason}; {others[0]}")
+        else:
+            yield row.judged(Verdict.GOOD, reason)
 
 
 def _settings(trial: Trial) -> dict[str, Any]:

@@ -37,6 +37,9 @@ _KINDS = {
 _LIBRARY = re.compile(r"^\s*(?P<name>\S+) => (?P<path>/\S+)", re.MULTILINE)
 
 
+UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True)
 class Blas:
     """`kernel` is what OpenBLAS took in the ranks, `kernel_set` what this search made it take."""
@@ -60,7 +63,7 @@ def find_blas(program: str) -> Blas:
             real = str(Path(path).resolve())
             return Blas(real, "reference BLAS", warning=_REFERENCE.format(path=real))
     return Blas(
-        None, "unknown", warning=f"no BLAS library is linked to {program}; it may be built in"
+        None, UNKNOWN, warning=f"no BLAS library is linked to {program}; it may be built in"
     )
 
 

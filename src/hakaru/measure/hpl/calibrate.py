@@ -1,16 +1,22 @@
-"""The first launches: the default file as it is, and with better kernels where OpenBLAS chose badly."""
+"""The first launches: the default file, better kernels where OpenBLAS chose badly, and larger matrices.
+
+A wide machine reaches a hundredth of its rate at the default N of 1,000: no size can be planned from it.
+"""
 
 from __future__ import annotations
 
 import os
-from statistics import median
 
 from hakaru.measure.hpl.blas import KERNEL_VARIABLE, Blas, better_kernel, cpu_flags, find_blas
 from hakaru.measure.hpl.dat import DEFAULT, Batch, default_for
 from hakaru.measure.hpl.history import History, Launch, Planned
+from hakaru.measure.hpl.scales import fitting_n
 from hakaru.measure.hpl.session import Session
 
 NUM_REPEATS = 3
+SIZE_SHARE = 0.02  # of the budget, for a launch that shows the rate of a larger matrix
+SIZE_GROWTH = 1.5  # of N, at the least: a smaller step would show nothing new
+MOST_SIZES = 6
 
 
 def calibrate(session: Session) -> None:
@@ -31,6 +37,20 @@ def calibrate(session: Session) -> None:
             _run(session, kernel, excuse)
 
 
+def measure_sizes(session: Session, most: int) -> None:
+    """Measure larger and larger matrices, as long as each is predicted to be quick."""
+    for _ in range(MOST_SIZES):
+        known = max(trial.config.n for trial in session.history.trials)
+        slot_s = SIZE_SHARE * session.budget_s
+        n = fitting_n(session.history, session.program, session.ranks, slot_s, most, num_runs=1)
+        if session.is_over or n < SIZE_GROWTH * known:
+            return
+        session.show(f"How fast a matrix of N {n:,} is")
+        config = default_for(session.ranks, n)
+        if not session.run(Batch.of([config]), [Planned(config)], "calibrate"):
+            return
+
+
 def describe_blas(session: Session) -> Blas:
     """The library in use, its kernel, and what is wrong with it."""
     found = find_blas(session.program.path)
@@ -48,17 +68,10 @@ def describe_blas(session: Session) -> Blas:
     return Blas(found.path, found.kind, kernel, chosen, warning)
 
 
-def kernel_gain(history: History) -> float | None:
-    """How many times faster the default file became; None where no kernel was set."""
-    rates = [
-        [t.gflops for t in history.trials if t.launch == launch.number and t.passed and t.gflops]
-        for launch in _launches(history)
-    ]
-    return median(rates[1]) / median(rates[0]) if len(rates) == 2 and all(rates) else None
-
-
 def _launches(history: History) -> list[Launch]:
-    return [each for each in history.launches if each.phase == "calibrate" and not each.failure]
+    """Those of the default file as it is."""
+    first = [each for each in history.launches if each.phase == "calibrate" and not each.failure]
+    return [each for each in first if each.tests[0].config.n == DEFAULT.n]
 
 
 def _run(session: Session, kernel: str | None = None, excuse: str | None = None) -> bool:

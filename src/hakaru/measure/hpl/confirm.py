@@ -27,7 +27,6 @@ class Measured:
 
     config: Config
     samples: tuple[float, ...]
-    largest_residual: float | None
 
     @property
     def interval(self) -> Interval | None:
@@ -77,9 +76,7 @@ def tests_of(batch: Batch, best: Config) -> list[Planned]:
 
 def measured(trials: Sequence[Trial], config: Config) -> Measured:
     passed = [trial for trial in trials if trial.config == config and trial.passed]
-    residuals = [trial.residual for trial in passed if trial.residual is not None]
-    rates = tuple(trial.gflops for trial in passed if trial.gflops)
-    return Measured(config, rates, max(residuals, default=None))
+    return Measured(config, tuple(trial.gflops for trial in passed if trial.gflops))
 
 
 def margin(trials: Sequence[Trial], best: Config, other: Config) -> Margin | None:

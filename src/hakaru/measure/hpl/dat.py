@@ -18,7 +18,7 @@ MOST_VALUES = 20  # HPL_MAX_PARAM
 # hpcc skips the lines of HPL in a buffer of 82 characters: a longer one would count as two
 MOST_LINE = 80
 FACTORISATIONS = "LCR"
-MOST_N = 10_000_000
+MOST_N = 2**31 - 1  # the largest machines solve systems of 25 million
 RANGES = {
     "n": (1, MOST_N),
     "nb": (1, 65_536),

@@ -5,7 +5,6 @@ All that a search decides follows from this and from its seed, so that a killed 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +69,7 @@ class Trial:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the machine computed something false, or said so in numbers that cannot be true."""
+        """Whether the machine computed something false, or reported numbers that cannot be true."""
         return self.status in (Status.FAILED, Status.INCONSISTENT)
 
 
@@ -112,13 +111,13 @@ class History:
         None  # an earlier search's best, which the first scale begins with
     )
     notes: list[str] = field(default_factory=list)
-    num_damaged: int = 0
+    _written: set[tuple[int, int]] = field(default_factory=set)  # launch and index of each trial
 
     @classmethod
     def open(cls, path: Path, settings: Mapping[str, Any]) -> History:
         """Go on with a journal, or begin one; raises where it is of a search with other settings."""
-        entries, damaged = journal.read(path)
-        history = cls(path, num_damaged=damaged)
+        entries, _ = journal.read(path)  # a half-written last line is that of a killed search
+        history = cls(path)
         if not entries:
             history._append("settings", dict(settings))
             return history
@@ -169,11 +168,10 @@ class History:
         """The trials of a phase, or of one scale of the search."""
         return [t for t in self.trials if t.phase == phase and (scale is None or t.scale == scale)]
 
-    def unfinished(self) -> list[tuple[Launch, int]]:
-        """Launches of which a killed search did not write all trials, and how many it wrote."""
-        written = Counter(trial.launch for trial in self.trials)
-        pairs = [(launch, written[launch.number]) for launch in self.launches]
-        return [(launch, number) for launch, number in pairs if number < launch.num_results]
+    def unwritten(self) -> list[tuple[Launch, int]]:
+        """Launches, and which of their trials a killed search did not write."""
+        every = ((launch, index) for launch in self.launches for index in range(launch.num_results))
+        return [(each, index) for each, index in every if (each.number, index) not in self._written]
 
     def _append(self, kind: str, entry: dict[str, Any]) -> None:
         journal.append(self.path, {"kind": kind} | entry)
@@ -195,7 +193,13 @@ class History:
             self.notes.append(entry["note"])
 
     def _trial(self, entry: Mapping[str, Any]) -> Trial:
-        launch = next(each for each in self.launches if each.number == entry["launch"])
+        launch = next((each for each in self.launches if each.number == entry["launch"]), None)
+        if launch is None:
+            raise HakaruError(
+                f"{self.path}: the line of launch {entry['launch']} is damaged. Remove the folder "
+                f"{self.path.parent}, and measure again"
+            )
+        self._written.add((launch.number, entry["index"]))
         test = launch.tests[entry["index"]]
         earlier = self.of(launch.phase, launch.scale)
         rates = [each.gflops for each in earlier if each.passed and each.gflops]

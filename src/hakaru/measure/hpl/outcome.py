@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hakaru.measure.hpl.blas import Blas
 from hakaru.measure.hpl.choose import changes
-from hakaru.measure.hpl.confirm import Margin, Measured, margin, measured
+from hakaru.measure.hpl.confirm import LEAST_PAIRS, Margin, Measured, margin, measured
 from hakaru.measure.hpl.dat import Config, default_for
 from hakaru.measure.hpl.history import History, Launch, Scale, Trial
 from hakaru.measure.hpl.program import Program
@@ -44,7 +44,6 @@ class Outcome:
         Margin | None
     )  # what won the search, where it was slower than the default when measured again
     efficiency: Efficiency | None
-    kernel_gain: float | None  # how many times faster the default became by the kernel that was set
     scales: tuple[Scale, ...]
     trials: tuple[Trial, ...]
     launches: tuple[Launch, ...]
@@ -146,8 +145,15 @@ def judge(history: History, comparison: Comparison) -> tuple[Verdict, str]:
     if disturbed:
         return Verdict.CONTAMINATED, f"{disturbed}; {summary}"
     own = comparison.margin_own
+    if own is None and comparison.best.config != default_for(comparison.best.config.ranks):
+        return Verdict.NOT_MEASURED, f"the default HPL.dat at its own N has no rate: {summary}"
+    if own is not None and own.num_pairs < LEAST_PAIRS:
+        few = f"{own.num_pairs} of {LEAST_PAIRS} pairs were measured, which are too few to compare"
+        return Verdict.NOT_MEASURED, f"{few}; give a larger --budget: {summary}"
     if own is not None and own.high < 0:
         return Verdict.SLOW, f"nothing found is as fast as the default HPL.dat: {summary}"
+    if own is not None and own.low < 0:
+        return Verdict.NOT_MEASURED, f"the repetitions differ too much to compare: {summary}"
     return Verdict.GOOD, summary
 
 

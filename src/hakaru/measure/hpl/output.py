@@ -83,7 +83,7 @@ class _Reader:
         if lines.MIXED.match(line):
             self.open = False
             self._problem(
-                ProblemKind.PRECISION, number, "a mixed-precision result is not one of HPL"
+                ProblemKind.PRECISION, number, "mixed precision; this is not an HPL result"
             )
             return True
         if not lines.LIKE_A_RESULT.match(line):
@@ -159,11 +159,9 @@ class _Reader:
         star = self.keys.get("StarDGEMM_Gflops")
         if star is None or star <= 0:  # hpcc writes 0 or -1 for what it could not measure
             return None
-        single = self.keys.get("SingleDGEMM_Gflops")
         n, num = self.keys.get("DGEMM_N"), self.keys.get("CommWorldProcs")
         return Dgemm(
             int(n) if n and n > 0 else None,
             star,
-            single if single and single > 0 else None,
             int(num) if num and num > 0 else None,
         )

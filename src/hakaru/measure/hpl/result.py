@@ -21,7 +21,7 @@ class ProblemKind(StrEnum):
     MEMORY = "memory"  # a matrix did not fit
     INPUT = "input"  # HPL refused a setting
     ERROR = "error"  # any other complaint of HPL's
-    TRUNCATED = "truncated"  # the text ends before HPL said that it is done
+    TRUNCATED = "truncated"  # the text ends before HPL's line that it is done
     COUNT = "count"  # HPL counted other results than are in the text
     FORMAT = "format"  # a result line that cannot be read
     PRECISION = "precision"  # a mixed-precision result, which is another benchmark
@@ -61,17 +61,16 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Dgemm:
-    """hpcc's own matrix products, Gflop/s of one rank: all ranks at once, and one alone."""
+    """hpcc's own matrix products, Gflop/s of one rank while all ranks compute."""
 
     n: int | None
     star_gflops: float
-    single_gflops: float | None
     num_ranks: int | None
 
 
 @dataclass(frozen=True)
 class Output:
-    """All that a text holds; `is_complete` where HPL said that it came to its end."""
+    """All that a text holds; `is_complete` where HPL printed that it came to its end."""
 
     results: tuple[Result, ...]
     problems: tuple[Problem, ...]

@@ -25,7 +25,7 @@ def largest_n(
     """The N of the last scale, and what limits it, in words."""
     by_memory = memory_n(memory_bytes) if memory_bytes else None
     n = fitting_n(
-        history, program, ranks, PROBE_SHARE * budget_s, by_memory or MOST_N, is_hopeful=True
+        history, program, ranks, PROBE_SHARE * budget_s, most_n(memory_bytes), is_hopeful=True
     )
     if by_memory and n >= by_memory // STEP_N * STEP_N:
         return n, f"N {n:,} fills {MEMORY_SHARE:.0%} of the memory"
@@ -40,17 +40,23 @@ def fitting_n(
     slot_s: float,
     most: int,
     is_hopeful: bool = False,
+    num_runs: int = NUM_PROBES,
 ) -> int:
-    """The largest N of which a launch of a few configurations fits the time."""
+    """The largest N of which a launch of `num_runs` configurations fits the time."""
     low, high = LEAST_N // STEP_N, max(LEAST_N, most) // STEP_N
     while low < high:
         middle = (low + high + 1) // 2
-        probe = _probe(ranks, middle * STEP_N)
+        probe = _probe(ranks, middle * STEP_N, num_runs)
         if predict_s(history, program, probe, ranks, is_hopeful) <= slot_s:
             low = middle
         else:
             high = middle - 1
     return low * STEP_N
+
+
+def most_n(memory_bytes: int | None) -> int:
+    """The largest N that may be tried."""
+    return memory_n(memory_bytes) if memory_bytes else MOST_N
 
 
 def memory_n(memory_bytes: int) -> int:
@@ -71,10 +77,11 @@ def default_scales(ranks: int, n: int, first: int = 1) -> list[Scale]:
     return [*fewer, Scale(ranks, _rounded(SMALLER * n)), Scale(ranks, n)]
 
 
-def _probe(ranks: int, n: int) -> Batch:
+def _probe(ranks: int, n: int, num_runs: int) -> Batch:
     base = Batch.of([default_for(ranks, n)])
-    depths = (DEFAULT.depth,) * (NUM_PROBES // 2)
-    return Batch(base.shared, base.listed | {"nb": (DEFAULT.nb,) * 2, "depth": depths})
+    blocks = (DEFAULT.nb,) * min(2, num_runs)
+    depths = (DEFAULT.depth,) * (num_runs // len(blocks))
+    return Batch(base.shared, base.listed | {"nb": blocks, "depth": depths})
 
 
 def _rounded(n: float) -> int:

@@ -12,14 +12,15 @@ from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.measure.hpl import confirm, orphan, outcome
-from hakaru.measure.hpl.calibrate import calibrate, describe_blas, kernel_gain
+from hakaru.measure.hpl.blas import UNKNOWN
+from hakaru.measure.hpl.calibrate import calibrate, describe_blas, measure_sizes
 from hakaru.measure.hpl.choose import choose_best
 from hakaru.measure.hpl.climb import climb
 from hakaru.measure.hpl.dat import Batch, Config, grids
 from hakaru.measure.hpl.history import History, Scale
 from hakaru.measure.hpl.outcome import Outcome
 from hakaru.measure.hpl.program import Program, find_program, missing_tools
-from hakaru.measure.hpl.scales import default_scales, largest_n
+from hakaru.measure.hpl.scales import default_scales, largest_n, most_n
 from hakaru.measure.hpl.seeds import read_seed, write_seed
 from hakaru.measure.hpl.session import Progress, Session
 from hakaru.measure.hpl.start import HERE, Start
@@ -94,6 +95,7 @@ def _plan(
         session.history.set_scales(scales, "the scales were given")
         return
     memory = memory_bytes or (available_bytes() if session.start.is_local else None)
+    measure_sizes(session, most_n(memory))
     n, note = largest_n(session.history, session.program, session.ranks, session.budget_s, memory)
     found = default_scales(session.ranks, n, first.ranks if first is not None else 1)
     session.history.set_scales(found, note)
@@ -141,12 +143,15 @@ def _outcome(session: Session, peak_gflops: float | None) -> Outcome:
     verdict, reason = outcome.judge(history, found)
     if session.start.nodes and verdict not in (Verdict.FAILED, Verdict.NOT_MEASURED):
         reason = f"{reason}; {session.start.nodes}"
+    blas = describe_blas(session)
+    if blas.warning and blas.kind != UNKNOWN:  # a library that was not found may well be right
+        reason = f"{reason}; {blas.warning}"
     return Outcome(
         verdict=verdict,
         reason=reason,
         ranks=session.ranks,
         program=session.program,
-        blas=describe_blas(session),
+        blas=blas,
         best=found.best,
         default=found.default,
         default_own=found.default_own,
@@ -154,7 +159,6 @@ def _outcome(session: Session, peak_gflops: float | None) -> Outcome:
         margin_own=found.margin_own,
         rejected=found.rejected,
         efficiency=outcome.efficiency(history, session.ranks, found.best, peak_gflops),
-        kernel_gain=kernel_gain(history),
         scales=history.scales,
         trials=tuple(history.trials),
         launches=tuple(history.launches),

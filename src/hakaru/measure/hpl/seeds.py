@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from math import isfinite, sqrt
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,6 @@ def write_seed(path: Path, found: Outcome) -> None:
                 "kind": KIND,
                 "program": found.program.kind,
                 "config": config.to_json(),
-                "n_per_rank": round(config.n / sqrt(config.ranks)),
                 "gflops": found.best.gflops,
                 "finished_at": datetime.now(UTC).isoformat(),
             },

@@ -109,11 +109,10 @@ class Session:
 
     def recover(self) -> None:
         """Write the results of a launch that had ended when the search was killed among their lines."""
-        for done, number in self.history.unfinished():
+        for done, index in self.history.unwritten():
             configs = [test.config for test in done.tests]
             results = results_in(self.program, self._folder(done.number), configs)
-            for index in range(number, len(configs)):
-                self.history.add_result(done, index, results[index])
+            self.history.add_result(done, index, results[index])
 
     def _launch(
         self, number: int, batch: Batch, ranks: int, environment: Mapping[str, str], limit_s: float

@@ -31,7 +31,8 @@ def predict_s(
     """Seconds that a launch of the batch will take: rather too many, or as if nobody disturbs it."""
     sizes = [config.n for config in batch.configs()]
     rate = expected_gflops(history, ranks)
-    modelled = _overhead_s(program, max(sizes), ranks, batch.num_transposed, sizes)
+    modelled = _start_s(history, program, ranks)
+    modelled += _overhead_s(program, ranks, batch.num_transposed, sizes)
     modelled += sum(flops(n) for n in sizes) / rate / 1e9
     ratios = _ratios(history, program, ranks)
     return modelled * (max(min(ratios), LEAST_HOPE) if is_hopeful else max(ratios) * CAUTION)
@@ -50,26 +51,39 @@ def expected_gflops(history: History, ranks: int) -> float:
 
 def _ratios(history: History, program: Program, ranks: int) -> list[float]:
     """How far the model was off in the last launches."""
+    start_s = _start_s(history, program, ranks)
+    recent = _timed(history, ranks)[-NUM_RECENT:]
+    return [
+        each.wall_s / (start_s + _beside_start_s(history, program, each)) for each in recent
+    ] or [1.0]
+
+
+def _start_s(history: History, program: Program, ranks: int) -> float:
+    """Starting MPI on many nodes takes longer than here; hpcc's suite cannot be separated from it."""
+    if program.kind == "hpcc":
+        return START_S
+    timed = _timed(history, ranks)
+    left = [each.wall_s - _beside_start_s(history, program, each) for each in timed]
+    return max(START_S, min(left, default=START_S))
+
+
+def _timed(history: History, ranks: int) -> list[Launch]:
+    """Launches whose time is known, of as many ranks where there are any."""
     timed = [launch for launch in history.launches if launch.num_results]
-    same = [launch for launch in timed if launch.ranks == ranks]
-    recent = (same or timed)[-NUM_RECENT:]
-    return [_ratio(history, program, launch) for launch in recent] or [1.0]
+    return [launch for launch in timed if launch.ranks == ranks] or timed
 
 
-def _ratio(history: History, program: Program, launch: Launch) -> float:
-    trials = [trial for trial in history.trials if trial.launch == launch.number]
+def _beside_start_s(history: History, program: Program, launch: Launch) -> float:
+    solved = sum(each.seconds or 0.0 for each in history.trials if each.launch == launch.number)
     sizes = [test.config.n for test in launch.tests]
-    solved = sum(trial.seconds or 0.0 for trial in trials)
-    modelled = _overhead_s(program, max(sizes), launch.ranks, launch.num_transposed, sizes)
-    return launch.wall_s / (modelled + solved)
+    return solved + _overhead_s(program, launch.ranks, launch.num_transposed, sizes)
 
 
-def _overhead_s(
-    program: Program, n: int, ranks: int, num_transposed: int, sizes: Sequence[int]
-) -> float:
+def _overhead_s(program: Program, ranks: int, num_transposed: int, sizes: Sequence[int]) -> float:
     tests = TEST_S * sum(size**2 for size in sizes) / ranks
     if program.kind != "hpcc":
-        return START_S + tests
+        return tests
+    n = max(sizes)
     table = 1 << ((n * n).bit_length() - 1)
     suite = UPDATE_S * table + SUITE_S * n**2 + TRANSPOSE_S * num_transposed
-    return START_S + tests + suite / ranks
+    return tests + suite / ranks
