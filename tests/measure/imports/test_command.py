@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from pathlib import Path
 
 from click.testing import Result
 
+from hakaru.analyses import open_session
+from hakaru.figures.measure.stored import load_view
+from hakaru.figures.measure.view import RunView
 from hakaru.lake import Lake
 from hakaru.measure.store import list_runs, load_runs
 from tests._cli import hakaru
@@ -38,7 +42,10 @@ def test_the_date_of_the_file_is_shown(lake: Lake, tmp_path: Path) -> None:
     path.write_text((DATA / "dcgm-4.json").read_text())
     os.utime(path, (1_700_000_000, 1_700_000_000))
     output = import_file(lake, path).output
-    assert "the date is that of the file, 2023-11-14 22:13 UTC" in output
+    assert (
+        "note: the file does not say when it was measured; the date is that of the file, 2023-11-14"
+        in output
+    )
     assert "failed: unknown/node: dcgm-memory" in output and "a GPU was lost" in output
     assert "not measured: unknown/node: dcgm-eud" in output
 
@@ -47,3 +54,20 @@ def test_a_host_that_is_no_text_is_an_error_without_a_traceback(lake: Lake) -> N
     result = import_file(lake, DATA / "HPL.out", "--host", os.fsdecode(b"\xff"))
     assert result.exit_code == 1 and "not text in UTF-8" in result.output
     assert not list_runs(lake)
+
+
+def test_a_note_is_not_called_left_out_here_or_on_the_pages(lake: Lake, tmp_path: Path) -> None:
+    """What DCGM warns of, and why its numbers meet none of our own, take nothing away from the run."""
+    path = tmp_path / "diag.json"
+    document = json.loads((DATA / "dcgm-4.json").read_text())
+    document["DCGM Diagnostic"]["Warning"] = "GPU 3 is busy"
+    path.write_text(json.dumps(document))
+    output = import_file(lake, path).output
+    assert "  note: DCGM warns: GPU 3 is busy\n" in output and "left out" not in output
+    (run,) = load_runs(lake)
+    assert run.left_out == () and "DCGM warns: GPU 3 is busy" in run.notes
+    with open_session(lake) as session:
+        view = load_view(session, "c", run.id)
+    assert view.notes == RunView.of(run).notes == run.notes and not view.left_out
+    shown = " ".join(hakaru("bench", "show", "-w", lake.workspace).output.split())
+    assert "Notes: DCGM warns: GPU 3 is busy; " in shown

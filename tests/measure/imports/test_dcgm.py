@@ -58,7 +58,7 @@ def test_numbers_in_the_text_have_the_verdict_of_their_test() -> None:
     assert (slow.samples, slow.unit, slow.verdict) == ((11.2,), "GB/s", Verdict.FAILED)
     latency = one(found, "dcgm-pcie", "gpu:0", "bidirectional-latency")
     assert (latency.samples, latency.better) == ((5.019,), "lower")
-    assert "DCGM does not print" in found.left_out[0], "why copies are not compared with our own"
+    assert "DCGM does not print" in found.notes[0], "why copies are not compared with our own"
 
 
 def test_version_4_names_entities_and_sums_up() -> None:

@@ -113,7 +113,7 @@ def test_nothing_checked_is_not_good_and_below_its_own_limit_is_slow(tmp_path: P
         for line in TEXT.splitlines()
     )
     assert verdicts(read(tmp_path, unchecked)) == {Verdict.NOT_MEASURED}
-    slow = read(tmp_path, TEXT.replace("20.9817 ", "20.9817 FAILED"))
+    slow = read(tmp_path, TEXT.replace("15.4863 ", "15.4863 FAILED"))
     assert verdicts(slow) == {Verdict.SLOW}
 
 
@@ -140,7 +140,7 @@ def test_several_runs_in_one_file_stay_apart(tmp_path: Path) -> None:
 def test_a_row_that_does_not_fit_is_left_out_and_named(tmp_path: Path) -> None:
     found = read(tmp_path, TEXT.replace("    816.0   20.56 ", "    816.0 "))
     assert one(found, "time", **LARGE).samples == (812.0,)
-    assert found.left_out[:-1] == ("line 18: the row does not fit its heading",)
+    assert found.left_out == ("line 19: the row does not fit its heading",)
 
 
 def test_the_json_file_gives_the_same_and_no_environment() -> None:
@@ -164,10 +164,11 @@ def test_the_json_file_gives_the_same_and_no_environment() -> None:
     [
         ({"out_of_bounds": {"count": 0, "okay": "false"}}, Verdict.FAILED),
         ({"out_of_bounds": None}, Verdict.FAILED),
+        ({"bitwise_mismatches": {"count": 2, "okay": "false"}}, Verdict.FAILED),
         ({"errors": ["unhandled system error"]}, Verdict.FAILED),
         ({"results": []}, Verdict.FAILED),
         ({"results": ["nonsense"]}, Verdict.FAILED),
-        ({"average_bus_bandwidth": {"bandwidth": 0.05, "okay": "false"}}, Verdict.SLOW),
+        ({"average_bus_bandwidth": {"bandwidth": 0.0256, "okay": "false"}}, Verdict.SLOW),
     ],
 )
 def test_a_json_file_with_errors_is_not_good(
@@ -193,13 +194,16 @@ def own_run(found: Imported) -> Run:
 
 def as_json() -> str:
     """The same run as nccl-new.txt, in the form of -J."""
-    devices = [{"rank": at, "hostname": f"node0{7 + at // 2}", "device_info": "NVIDIA A100-SXM4-40GB"}
+    model = "NVIDIA A100-SXM4-40GB"
+    devices = [{"rank": at, "group": 0, "hostname": f"node0{7 + at // 2}", "device_info": model}
                for at in range(4)]  # fmt: skip
     rows = [{"size": 16777216, "type": "float", "redop": "sum", "root": "    -1",
              "out_of_place": {"time": time, "alg_bw": 20.6, "bus_bw": busbw, "nwrong": 0}}
             for time, busbw in ((812.0, 30.99), (816.0, 30.84))]  # fmt: skip
     config = JSON["config"] | {"ngpus": 1, "devices": devices}
-    return json.dumps(JSON | {"args": ["all_reduce_perf"], "config": config, "results": rows})
+    average = {"bandwidth": 30.915, "okay": "unchecked"}
+    return json.dumps(JSON | {"args": ["all_reduce_perf"], "config": config, "results": rows,
+                              "average_bus_bandwidth": average})  # fmt: skip
 
 
 @pytest.mark.parametrize("name, text", [("out.txt", TEXT), ("out.json", as_json())])
@@ -209,7 +213,8 @@ def test_an_imported_all_reduce_meets_an_own_run(tmp_path: Path, name: str, text
     own = own_run(imported)
     other = Run("theirs", "c", own.started_at + timedelta(days=1), tuple(imported.measurements))
     rows = {row.quantity: row for row in compare_runs(own, other) if row.parameters == LARGE}
-    assert (rows["busbw"].change, rows["busbw"].where) == ("worse", "node07,node08/4 ranks")
+    assert rows["busbw"].change == "too few repetitions to tell", "it has two rows of this size"
+    assert rows["busbw"].where == "node07,node08/4 ranks"
     assert rows["busbw"].ratio == pytest.approx(30.915 / 34.0)
     judged = judge_by(other.measurements, make_baseline("ours", own), Limits())
     assert {m.verdict for m in judged if m.parameters == LARGE} == {Verdict.SLOW}
@@ -218,18 +223,35 @@ def test_an_imported_all_reduce_meets_an_own_run(tmp_path: Path, name: str, text
     assert len(series[0].series.points) == 2
 
 
+@pytest.mark.parametrize("name, text", [("out.txt", TEXT), ("out.json", as_json())])
+def test_groups_that_run_side_by_side_have_the_ranks_of_one(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    """With NCCL_TESTS_SPLIT; the bandwidths are then those of two ranks, not of four."""
+    for rank in (1, 3):
+        text = text.replace(f"Rank  {rank} Group  0", f"Rank  {rank} Group  1")
+        text = text.replace(f'{{"rank": {rank}, "group": 0', f'{{"rank": {rank}, "group": 1')
+    found = read(tmp_path, text, name)
+    busbw = one(found, "busbw", **LARGE | {"ranks": 2, "groups": 2})
+    assert (busbw.device, busbw.host) == ("2 ranks", "node07,node08")
+    rows = compare_runs(own_run(read(tmp_path, TEXT)), Run("r", "c", busbw.started_at, (busbw,)))
+    assert {row.change for row in rows} == {"only before", "only after"}
+
+
 def test_what_keeps_it_from_meeting_own_runs_is_noted(tmp_path: Path) -> None:
     nameless = "\n".join(line for line in TEXT.splitlines() if "Rank" not in line)
     found = read(tmp_path, nameless, "all_reduce.txt")
-    assert found.left_out[:-1] == (
-        "the number of ranks, which the file does not name: all-reduce is not compared with own runs",
-        "the GPU model, which the file does not name: all-reduce is not compared with own runs",
+    assert found.notes[:-1] == (
+        "the file does not name the number of ranks: all-reduce is not compared with own runs",
+        "the file does not name the GPU model: all-reduce is not compared with own runs",
     )
     assert found.measurements[0].device == "unknown ranks"
     mixed = TEXT.replace("[0000:0f:00] NVIDIA A100-SXM4-40GB", "[0000:0f:00] NVIDIA H100")
     found = read(tmp_path, mixed)
     assert found.measurements[0].model == "NVIDIA A100-SXM4-40GB ranks", "as rank 0's in own runs"
-    assert "NVIDIA H100: all-reduce is listed under the GPU of rank 0" in found.left_out[0]
+    assert found.notes[0].endswith(
+        "under the GPU of rank 0, NVIDIA A100-SXM4-40GB, not NVIDIA H100"
+    )
 
 
 def test_hostile_names_are_harmless(tmp_path: Path) -> None:
@@ -253,6 +275,7 @@ ROW = "    16777216       4194304     float     sum      -1    812.0   20.66   3
     "old, new",
     [
         (SUMMARY, f"# Out of bounds values : 5 FAILED\n{SUMMARY}"),
+        (SUMMARY, f"{SUMMARY}\n# Bitwise mismatches   : 2 FAILED"),
         (SUMMARY, f"# Out of bounds values : nan FAILED\n{SUMMARY}"),
         ("# Collective test concluded", ROW.replace("  0", "  7") + "    810.5   20.70   31.05       9\n#"),
         ("20.66   30.99", "99999   999999"),
@@ -292,6 +315,7 @@ def test_the_time_of_the_processor_is_not_compared_with_the_bandwidth(tmp_path: 
 def good_json() -> dict[str, Any]:
     document: dict[str, Any] = json.loads(json.dumps(JSON))
     del document["results"][0]["in_place"]
+    document["average_bus_bandwidth"]["bandwidth"] = 0.0512
     return document
 
 
@@ -324,3 +348,152 @@ def test_a_count_of_wrong_values_that_cannot_be_read_fails(tmp_path: Path) -> No
         document = good_json()
         document["results"][0]["out_of_place"]["nwrong"] = count
         assert verdicts(read(tmp_path, json.dumps(document), "out.json")) == {Verdict.FAILED}
+
+
+CONCLUDED = "# Collective test concluded"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "mpirun noticed that process rank 1 with PID 1 on node n1 exited on signal 9 (Killed).",
+        "node08:412:430 *** Process received signal *** Signal: Segmentation fault (11)",
+        "run.sh: line 3:   411 Aborted                 (core dumped) ./build/all_reduce_perf -b 8",
+        "srun: error: node08: task 3: Out Of Memory",
+        "[1,0]<stdout>:node07:411:2 [0] NCCL WARN NET/IB : Got completion with error 12, opcode 0",
+        "node07:411:2 [0] NCCL WARN NET/IB: Got completion from peer with status=WR_FLUSH(5)",
+        "node07:411:411 [0] init.cc:9 NCCL WARN Cuda failure 2 'initialization'",
+        "RuntimeError: NCCL: unhandled system error",
+    ],
+)
+@pytest.mark.parametrize("at", ["node07:411:411 [0] NCCL INFO comm", "# Out of", CONCLUDED, ""])
+def test_a_crash_fails_wherever_it_is_printed(tmp_path: Path, line: str, at: str) -> None:
+    text = TEXT.replace(at, f"{line}\n{at}") if at else f"{TEXT}{line}\n"
+    found = read(tmp_path, text)
+    assert verdicts(found) == {Verdict.FAILED}
+    assert " ".join(line.rpartition(">:")[2].split()) in found.measurements[0].reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "node07:411:411 [0] NCCL INFO NET/Plugin: error while loading libnccl-net.so, using internal",
+        "node07:411:411 [0] misc/cudawrap.cc:36 NCCL INFO Cuda failure 'API not supported'",
+        "node07:411:411 [0] proxy.cc:1458 NCCL WARN [Service thread] Accept failed Resource busy",
+        "# Bitwise mismatches   : 0 OK",
+        "Authorization required, but no authorization protocol specified",
+        "# Reducing maxBytes to 16777216 due to memory limitation",
+    ],
+)
+def test_harmless_lines_do_not_fail(tmp_path: Path, line: str) -> None:
+    found = read(tmp_path, TEXT.replace("# Out of", f"{line}\n# Out of") + line)
+    assert verdicts(found) == {Verdict.GOOD}
+
+
+def test_a_test_that_crashes_before_its_table_is_not_forgotten(tmp_path: Path) -> None:
+    crashed = "$ mpirun ./build/all_gather_perf -b 8\nn1: Segmentation fault (core dumped)\n"
+    by_name = {m.benchmark: m.verdict for m in read(tmp_path, TEXT + crashed).measurements}
+    assert by_name == {"all-reduce": Verdict.GOOD, "all-gather": Verdict.FAILED}
+
+
+def test_a_run_killed_after_a_row_of_0_bytes_is_not_forgotten(tmp_path: Path) -> None:
+    start = TEXT[: TEXT.index("           8 ")].replace("all_reduce_perf", "all_gather_perf")
+    row = "0 0 float none -1 14.20 0.00 0.00 0 14.05 0.00 0.00 0\n"
+    by_name = {m.benchmark: m.verdict for m in read(tmp_path, f"{start} {row}{TEXT}").measurements}
+    assert by_name == {"all-gather": Verdict.FAILED, "all-reduce": Verdict.GOOD}
+
+
+def test_a_test_that_starts_must_conclude(tmp_path: Path) -> None:
+    found = read(tmp_path, TEXT.replace(CONCLUDED, "#"))
+    assert verdicts(found) == {Verdict.FAILED}
+    older = "\n".join(line for line in TEXT.splitlines() if "Collective test" not in line)
+    assert verdicts(read(tmp_path, older, "all_reduce.txt")) == {Verdict.GOOD}
+
+
+@pytest.mark.parametrize("average", ["0", "9999", "15.9", "nan"])
+def test_an_average_that_is_not_that_of_the_rows_fails(tmp_path: Path, average: str) -> None:
+    text = TEXT.replace("15.4863 ", average)
+    assert verdicts(read(tmp_path, text)) == {Verdict.FAILED}
+    threads = text.replace("nThread 1 ", "nThread 4 ")
+    good_of_threads = average == "15.9"  # others than the one that is printed may have been faster
+    expected = Verdict.GOOD if good_of_threads else Verdict.FAILED
+    assert verdicts(read(tmp_path, threads)) == {expected}
+
+
+def test_an_average_of_json_that_is_not_that_of_the_rows_fails(tmp_path: Path) -> None:
+    document = good_json()
+    document["average_bus_bandwidth"]["bandwidth"] = 9999
+    found = read(tmp_path, json.dumps(document), "out.json")
+    assert verdicts(found) == {Verdict.FAILED}
+    assert "the stated average is 9999 GB/s" in found.measurements[0].reason
+
+
+HEADER = "minBytes 8 maxBytes 16777216 step: 2097152(factor)"
+
+
+@pytest.mark.parametrize(
+    "header, verdict",
+    [
+        ("minBytes 8 maxBytes 16777216 step: 2(factor)", Verdict.FAILED),
+        ("minBytes 8 maxBytes 16777216 step: 1048576(bytes)", Verdict.FAILED),
+        ("minBytes 8 maxBytes 16777216 step: 16777208(bytes)", Verdict.GOOD),
+        ("minBytes 16 maxBytes 16777231 step: 9000000(bytes)", Verdict.GOOD),  # sizes are rounded
+        ("minBytes 16777216 maxBytes 16777216 step: 1048576(bytes)", Verdict.GOOD),
+        ("minBytes 0 maxBytes 16777216 step: 2(factor)", Verdict.GOOD),  # has no end
+        ("minBytes 8 maxBytes 16777216 step: 0(bytes)", Verdict.GOOD),
+        ("sizes 8 to 16777216", Verdict.GOOD),  # not understood, so not checked
+    ],
+)
+def test_each_size_of_the_heading_has_a_row(tmp_path: Path, header: str, verdict: Verdict) -> None:
+    found = read(tmp_path, TEXT.replace(HEADER, header))
+    assert verdicts(found) == {verdict}
+    if verdict is Verdict.FAILED:
+        assert "rows are missing: 4 found for the" in found.measurements[0].reason
+
+
+def test_sizes_are_counted_for_each_type_and_up_to_what_memory_allows(tmp_path: Path) -> None:
+    two_types = TEXT.replace("   float     sum      -1    816", "    half     sum      -1    816")
+    assert verdicts(read(tmp_path, two_types)) == {Verdict.FAILED}
+    larger = TEXT.replace("maxBytes 16777216", "maxBytes 999999999999999")
+    assert verdicts(read(tmp_path, larger)) == {Verdict.FAILED}
+    reduced = larger.replace(
+        "#\n#   ", "#\n# Reducing maxBytes to 16777216 due to memory limitation\n#   "
+    )
+    assert verdicts(read(tmp_path, reduced)) == {Verdict.GOOD}
+
+
+@pytest.mark.parametrize("time", ["nan", "-1.0", "0.00"])
+def test_what_is_not_checked_in_place_must_still_have_a_time(tmp_path: Path, time: str) -> None:
+    old = (DATA / "nccl-old-alltoall.txt").read_text()
+    found = read(tmp_path, old.replace("96.10", time))
+    assert {m.verdict for m in found.measurements if "buffer" in m.parameters} == {Verdict.FAILED}
+
+
+def test_an_all_reduce_that_was_not_checked_in_place_is_not_good(tmp_path: Path) -> None:
+    found = read(tmp_path, TEXT.replace("31.05       0", "31.05     N/A"))
+    assert one(found, "time", **LARGE, buffer="in-place").verdict is Verdict.NOT_MEASURED
+    found = read(tmp_path, TEXT.replace("810.5   20.70   31.05       0", "nan nan nan N/A"))
+    assert one(found, "time", **LARGE, buffer="in-place").verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("half", ["fail", {}, -1e308, [], {"time": 20, "alg_bw": 1, "bus_bw": 1}])
+def test_a_half_of_json_of_another_shape_fails(tmp_path: Path, half: object) -> None:
+    document = json.loads(json.dumps(JSON))
+    for name in ("out_of_place", "in_place"):
+        rows = [document["results"][0] | {"in_place": None, name: half}]
+        found = read(tmp_path, json.dumps(document | {"results": rows}), "out.json")
+        assert Verdict.FAILED in verdicts(found)
+
+
+def test_more_rows_than_one_import_takes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hakaru.measure.imports._base.MOST_RESULTS", 3)
+    assert len(read(tmp_path, as_json(), "out.json").measurements) == 3
+    many = as_json().replace('"results": [', '"results": [0, 0, ')
+    for name, text in (("out.txt", TEXT), ("out.json", many)):
+        with pytest.raises(HakaruError, match=r"more than 3 rows, .*; split it"):
+            read(tmp_path, text, name)
+    two_sizes = as_json().replace("16777216", "8388608", 1)
+    with pytest.raises(HakaruError, match=r"more than 3 results, .*; split it"):
+        read(tmp_path, two_sizes, "out.json")

@@ -129,8 +129,8 @@ def test_the_time_is_the_file_s_where_it_holds_none(tmp_path: Path) -> None:
     first = read_file(path, host="gpu01").measurements[0]
     assert first.started_at == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
     assert first.host == "gpu01"
-    assert "the date is that of the file, 2023-11-14 22:13 UTC" in read_file(path).left_out[-1]
-    assert not any("the date" in note for note in read_file(DATA / "nccl.json").left_out)
+    assert "the date is that of the file, 2023-11-14 22:13 UTC" in read_file(path).notes[-1]
+    assert not any("the date" in note for note in read_file(DATA / "nccl.json").notes)
 
 
 @pytest.mark.parametrize("year", ["0001", "1500", "9998", "9999"])
@@ -145,7 +145,7 @@ def test_a_time_that_cannot_be_is_replaced_by_the_file_s(
     run = read_run(path, "c")
     assert {m.started_at.year for m in run.measurements} == {2023}
     assert run.id.startswith("20231114-") and {m.ended_at.year for m in run.measurements} == {2023}
-    assert "the date is that of the file" in run.left_out[-1]
+    assert "the date is that of the file" in run.notes[-1]
 
 
 def test_an_end_that_cannot_be_is_noted(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_an_end_that_cannot_be_is_noted(tmp_path: Path) -> None:
     path.write_text(text.replace("2026-02-26 12:00:07", "9999-12-30 12:00:07"))
     found = read_file(path)
     assert all(m.ended_at == m.started_at for m in found.measurements)
-    assert "the time of the end" in found.left_out[-1]
+    assert "the time of the end" in found.notes[-1]
 
 
 @pytest.mark.parametrize("seconds", [0, -(10**10), 250_000_000_000])

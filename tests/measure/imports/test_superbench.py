@@ -38,7 +38,7 @@ def test_a_line_is_a_node_and_repeated_runs_are_samples() -> None:
     ranks = one(found, "sb-01", "busbw", "unknown ranks")
     assert (ranks.benchmark, ranks.unit) == ("all-reduce", "GB/s")
     assert ranks.parameters == {"variant": "default", "bytes": 8589934592}
-    assert any("number of ranks of all-reduce" in note for note in found.left_out)
+    assert any("number of ranks of all-reduce" in note for note in found.notes)
 
 
 def test_a_return_code_other_than_0_fails_its_benchmark_on_its_rank_alone() -> None:
@@ -228,7 +228,9 @@ def test_a_benchmark_among_nodes_is_reported_by_one_of_them(tmp_path: Path) -> N
     nccl = {"nccl-bw:ib/return_code:0": 0, "nccl-bw:ib/allreduce_8_busbw:0": 3.0}
     found = read(tmp_path, OK | nccl | {"node": "n1"}, OK | {"node": "n2"}, OK | {"node": "n3"})
     assert {m.verdict for m in found.measurements} == {Verdict.GOOD}
-    assert any("nccl-bw:ib of other nodes" in note for note in found.left_out)
+    assert found.notes[-2] == (
+        "only one node reports nccl-bw:ib, as expected for a multi-node benchmark"
+    )
     two = read(tmp_path, *(OK | nccl | {"node": name} for name in "ab"), OK | {"node": "c"})
     (missing,) = (m for m in two.measurements if m.benchmark == "nccl-bw:ib")
     assert (missing.host, missing.verdict) == ("c", Verdict.NOT_MEASURED)

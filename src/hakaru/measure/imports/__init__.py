@@ -34,11 +34,12 @@ for importer in (nccl_tests.IMPORTER, hpl.IMPORTER, dcgm.IMPORTER, superbench.IM
 
 
 class Imported(NamedTuple):
-    """A file's format, what it holds, and what was left out of it and why."""
+    """A file's format, what it holds, what was left out of it and why, and what else one should know."""
 
     format: str
     measurements: list[Measurement]
     left_out: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def read_run(
@@ -61,6 +62,7 @@ def read_run(
         source=found.format,
         label=label,
         left_out=found.left_out,
+        notes=found.notes,
     )
 
 
@@ -74,11 +76,11 @@ def read_file(path: Path, format: str | None = None, host: str | None = None) ->
     if not found.measurements:
         raise HakaruError(
             f"{where(path)} holds no result of {importer.title} that can be imported"
-            + "".join(f"\n  {note}" for note in found.left_out)
+            + "".join(f"\n  {note}" for note in (*found.left_out, *found.notes))
         )
     measurements = [_dated(each, file.modified_at) for each in found.measurements]
     dates = _date_notes(found.measurements, file.modified_at)
-    return Imported(importer.id, measurements, (*found.left_out, *dates))
+    return Imported(importer.id, measurements, found.left_out, (*found.notes, *dates))
 
 
 def _check_host(host: str | None) -> None:
@@ -115,11 +117,11 @@ def _date_notes(found: Sequence[Measurement], modified_at: datetime) -> tuple[st
     """Where the date comes from, unless it is what the program wrote."""
     date = f"the date is that of the file, {modified_at:%Y-%m-%d %H:%M} UTC"
     if any(not is_plausible(each.started_at) for each in found):
-        return (f"the time in the file, which cannot be that of a result: {date}",)
+        return (f"the time in the file cannot be that of a result; {date}",)
     if any(not is_plausible(each.ended_at) for each in found):
-        return ("the time of the end in the file, which cannot be that of a result",)
+        return ("the time of the end in the file cannot be that of a result",)
     if any(each.started_at == modified_at for each in found):
-        return (f"the time of the run, which cannot be read from the file: {date}",)
+        return (f"the file does not say when it was measured; {date}",)
     return ()
 
 

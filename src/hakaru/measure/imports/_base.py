@@ -25,6 +25,7 @@ MOST_NAME = 200
 MOST_REASON = 500
 MOST_NOTES = 50
 MOST_VALUE = 1e15  # in any unit that is used here; more is no result
+MOST_RESULTS = 50_000  # a SuperBench summary of a hundred nodes; tables have a few hundred rows
 MOST_DIGITS = 18  # of a whole number; more would not fit where it is stored
 
 
@@ -42,10 +43,11 @@ class ResultFile:
 
 
 class Found(NamedTuple):
-    """What a file holds, and what of it was left out and why."""
+    """What a file holds, what of it was left out and why, and what else one should know of its numbers."""
 
     measurements: list[Measurement]
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ class Collected:
                 f"{self.title} reports {value:g}, which is not a number above 0",
             )
         self._samples.setdefault(key, []).extend([] if value is None else [value])
+        check_size(len(self._samples), "results")
         reasons = self._reasons.setdefault(key, {})
         reasons.setdefault(verdict, clip(reason, MOST_REASON) or as_reported(self.title))
 
@@ -144,6 +147,15 @@ class Collected:
             verdict=verdict,
             reason=self._reasons[key][verdict],
             place=dict(place) | ({"model": key.model} if key.model else {}),
+        )
+
+
+def check_size(count: int, what: str) -> None:
+    """Before all of it is kept: each result takes some kilobytes and time."""
+    if count > MOST_RESULTS:
+        raise HakaruError(
+            f"the file holds more than {MOST_RESULTS:,} {what}, which is the most of one import;"
+            " split it and import the parts"
         )
 
 

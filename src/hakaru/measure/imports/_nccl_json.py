@@ -8,11 +8,13 @@ values are the strings "true" and "false", a missing number is "nan", `root` is 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.measure.imports._base import (
+    check_size,
     clip,
     local_time,
     mapping,
@@ -35,6 +37,7 @@ def read_table(path: Path, text: str) -> Table:
         raise HakaruError(
             f'{where(path)}: expected an object with "config", as nccl-tests -J writes'
         )
+    check_size(len(sequence(document.get("results"))), "rows")
     config = mapping(document["config"])
     devices = [mapping(each) for each in sequence(config.get("devices"))]
     rows = [mapping(each) for each in sequence(document.get("results"))]
@@ -43,7 +46,7 @@ def read_table(path: Path, text: str) -> Table:
         versions=_versions(document),
         hosts=_texts(devices, "hostname"),
         models=_texts(devices, "device_info"),
-        num_ranks=len(devices) * (whole(config.get("nthreads")) or 1) * (whole(config.get("ngpus")) or 1),
+        ranks=_ranks(devices, config),
         is_cpu_time=any("cpu_time" in mapping(row.get(half)) for row in rows for half in HALVES),
         rows=[row for each in rows if (row := _row(each)) is not None],
         error=_error(document.get("errors")),
@@ -63,6 +66,9 @@ def _summary(table: Table, document: dict[str, Any]) -> None:
     count = whole(bounds.get("count"))
     if count is not None:
         table.count_out_of_bounds(max(count, int(bounds.get("okay") != "true")))
+    mismatches = document.get("bitwise_mismatches", {"okay": "true"})  # of newer versions
+    if mapping(mismatches).get("okay") != "true":
+        table.error = table.error or "bitwise mismatches"
     average = mapping(document.get("average_bus_bandwidth"))
     table.average_busbw = number(average.get("bandwidth"))
     table.is_average_ok = average.get("okay") in ("true", "unchecked")
@@ -88,6 +94,12 @@ def _program(document: dict[str, Any], rows: list[dict[str, Any]]) -> str:
 def _versions(document: dict[str, Any]) -> dict[str, str]:
     found = {"nccl": document.get("nccl_version"), "nccl-tests-json": document.get("version")}
     return {name: clip(value) for name, value in found.items() if value is not None}
+
+
+def _ranks(devices: list[dict[str, Any]], config: dict[str, Any]) -> Counter[str]:
+    each = (whole(config.get("nthreads")) or 1) * (whole(config.get("ngpus")) or 1)
+    processes = Counter(clip(device.get("group")) for device in devices)
+    return Counter({group: num * each for group, num in processes.items()})
 
 
 def _texts(devices: list[dict[str, Any]], name: str) -> list[str]:
@@ -116,8 +128,9 @@ def _row(cells: dict[str, Any]) -> Row | None:
 def _half(cells: dict[str, Any], iterations: dict[str, Any]) -> Half:
     times = iterations.get("times_us", [])
     listed = times if isinstance(times, list) else [times]
-    wrong = number(cells.get("nwrong"))
-    is_readable = wrong is not None or cells.get("nwrong") in UNCOUNTED
+    cell = cells.get("nwrong", "missing")  # where nothing was counted it is null
+    wrong = number(cell)
+    is_readable = wrong is not None or cell in UNCOUNTED
     return Half(
         time_us=number(cells.get("time", cells.get("cpu_time"))),
         algbw=number(cells.get("alg_bw")),

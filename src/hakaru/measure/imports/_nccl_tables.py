@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 OUT_OF_PLACE, IN_PLACE = "out-of-place", "in-place"
 ENDS_EARLY = "the output ends before its summary: the run was killed or did not finish"
@@ -17,6 +19,16 @@ COLLECTIVES = {
     "broadcast": "broadcast",
     "alltoall": "all-to-all",
 }
+# of these nccl-tests checks the values in place too; of all-to-all and others it prints N/A
+CHECKED_IN_PLACE = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+)
 OTHERS = ("alltoallv", "sendrecv", "hypercube", "scatter", "gather", "reduce")
 DTYPES = {
     "half": "fp16",
@@ -32,6 +44,9 @@ LEAST_GBYTES_S = 5.0
 # and the bus of an all-reduce moves up to twice the size
 MOST_FACTOR = 2.1
 ROUNDED_GBYTES_S = 0.01
+AVERAGE_ERROR = 0.01
+# old versions print the times of one thread, and average those of all
+AVERAGE_ERROR_OF_THREADS = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,20 +75,49 @@ class Row:
     halves: dict[str, Half]
 
 
+class Sizes(NamedTuple):
+    """The sizes that a heading announces; each is a row, also where two are rounded to the same."""
+
+    least: int
+    most: int
+    step: int
+    is_factor: bool
+
+    @property
+    def num_sizes(self) -> int | None:
+        """None where nccl-tests would never come to an end."""
+        if self.least > self.most or self.step < 1:
+            return None
+        if not self.is_factor:
+            return (self.most - self.least) // self.step + 1
+        if self.least < 1 or self.step < 2:
+            return None
+        found, size = 0, self.least
+        while size <= self.most:
+            found, size = found + 1, size * self.step
+        return found
+
+
 @dataclass
 class Table:
-    """One run of one program, as far as it came."""
+    """One run of one program, as far as it came.
+
+    `ranks` counts those of each group, that of rank 0 first: NCCL_TESTS_SPLIT makes a communicator of each.
+    """
 
     name: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
-    num_ranks: int = 0
+    ranks: Counter[str] = field(default_factory=Counter)
     is_cpu_time: bool = False
     rows: list[Row] = field(default_factory=list)
     num_out_of_bounds: int | None = None
     average_busbw: float | None = None
     is_average_ok: bool = True  # of every summary, should there be several
+    sizes: Sizes | None = None
+    num_threads: int = 1
+    is_concluded: bool = True  # False from "Collective test starting" to "concluded"
     error: str = ""
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -81,6 +125,11 @@ class Table:
     def count_out_of_bounds(self, count: int) -> None:
         """Of several summaries the worst counts."""
         self.num_out_of_bounds = max(self.num_out_of_bounds or 0, count)
+
+    @property
+    def num_ranks(self) -> int:
+        """Those of one group, which alone talk with one another; the printed bandwidths follow from them."""
+        return next(iter(self.ranks.values()), 0)
 
     @property
     def is_complete(self) -> bool:
@@ -105,6 +154,41 @@ def contradiction(table: Table, num_bytes: int, half: Half) -> str:
             and not least - ROUNDED_GBYTES_S <= value <= most + ROUNDED_GBYTES_S
         ),
         "",
+    )
+
+
+def gap(table: Table) -> str:
+    """What shows that the table is not whole: its end, its number of rows, or its average."""
+    if not (table.is_complete and table.is_concluded):
+        return ENDS_EARLY
+    return _missing_rows(table) or _wrong_average(table)
+
+
+def _missing_rows(table: Table) -> str:
+    """Each type, operation and root has all sizes, or all of them in each cycle of -N."""
+    num_sizes = table.sizes.num_sizes if table.sizes else None
+    if num_sizes is None:
+        return ""
+    counts = Counter((row.dtype, row.redop, row.root) for row in table.rows)
+    wrong = next((count for count in counts.values() if count % num_sizes), None)
+    if wrong is None:
+        return ""
+    return f"rows are missing: {wrong:,} found for the {num_sizes:,} sizes of the heading"
+
+
+def _wrong_average(table: Table) -> str:
+    """nccl-tests averages all bandwidths that it prints, out of place and in place."""
+    printed = [half.busbw for row in table.rows for half in row.halves.values()]
+    found = [busbw for busbw in printed if busbw is not None]
+    if table.average_busbw is None or not found or len(found) < len(printed):
+        return ""
+    mean = sum(found) / len(found)
+    share = AVERAGE_ERROR if table.num_threads == 1 else AVERAGE_ERROR_OF_THREADS
+    if abs(table.average_busbw - mean) <= max(share * abs(mean), ROUNDED_GBYTES_S):
+        return ""
+    return (
+        f"rows are missing or changed: the stated average is {table.average_busbw:g} GB/s,"
+        f" and that of the rows is {mean:g} GB/s"
     )
 
 

@@ -12,23 +12,37 @@ import math
 import re
 from datetime import datetime
 
-from hakaru.measure.imports._base import clip, local_time, number, whole
-from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Table
+from hakaru.measure.imports._base import check_size, clip, local_time, number, whole
+from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Sizes, Table
 
 # what mpirun -tag-output and srun --label put before a line
 PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\d+: )")
-PARAMETERS = re.compile(r"^#\s*nThreads?:?\s+\d+\s")
+PARAMETERS = re.compile(r"^#\s*nThreads?:?\s+(\d{1,6})\s")
+SIZES = re.compile(r"\bminBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\((factor|bytes)\)")
+REDUCED = re.compile(r"^#\s*Reducing maxBytes to (\d{1,18}) due to memory limitation")
 HEADING = re.compile(r"^#\s+size\s+count\s.*\balgbw\s+busbw\b")
 RANK = re.compile(
-    r"^#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s*(.*)"
+    r"^#\s+Rank\s+\d+\s+(?:Group\s+(?P<group>-?\d+)\s+)?Pid\s+\d+\s+on\s+(?P<host>\S+)\s+device"
+    r"\s+\d+\s+\[[^\]]*\]\s*(?P<model>.*)"
 )
 VERSION = re.compile(r"^#\s*nccl-tests version (\S+)(?:.*nccl-library=(\d+))?")
 STARTING = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
+CONCLUDED = re.compile(r"^#\s*Collective test concluded\b")
 PROGRAM = re.compile(r"\b([a-z]+(?:_[a-z]+)*_perf)(?:_mpi)?\b")
 OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\S+)\s*(\S*)")
 AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:\s*(\S+)\s*(OK|FAILED)?")
-ERROR = re.compile(r"^# error: (.+)")
-FAILURE = re.compile(r"\bTest (?:NCCL |CUDA )?failure.*")
+ERROR = re.compile(r"^#\s*(?:error: |(?=Bitwise mismatches\b(?!.*\bOK\b)))(.+)")
+# lines of nccl-tests, of NCCL, of the launcher and of the shell
+FAILURE = re.compile(
+    r"\bTest (?:NCCL |CUDA )?(?:failure|timeout)\b"
+    r"|\bNCCL WARN .*(?i:error|\bcompletion (?:from|with)\b)"
+    r"|(?i:unhandled (?:system|cuda|hip) error|\b(?:cuda|hip) failure\b|\bout of memory\b|oom[-_]?kill)"
+    r"|(?i:segmentation fault|bus error|core dumped|illegal instruction|floating point exception)"
+    r"|\b(?:mpirun|mpiexec|prterun|orterun)\S* noticed that process\b|\bexited on signal\b|\bsrun: error\b"
+    r"|\bMPI_ABORT was invoked\b|\bBAD TERMINATION\b|\bCANCELLED AT\b|\bnon-zero (?:exit code|status)\b"
+    r"|\b(?:Killed|Aborted|Terminated)\b"
+)
+INFORMATION = " NCCL INFO "  # also reports what failed and was then done in another way
 DATA = re.compile(r"^\s*\d+\s+\d+\s+[A-Za-z]")
 UNCOUNTED = "N/A"
 TIMES = ("time", "cputime")
@@ -39,10 +53,11 @@ class Reader:
 
     def __init__(self) -> None:
         self.tables: list[Table] = []
-        self.notes: list[str] = []
+        self.left_out: list[str] = []
         self._table = Table()
         self._columns: list[str] = []
         self._has_begun = False
+        self._num_rows = 0
 
     def read(self, text: str) -> list[Table]:
         for at, line in enumerate(text.splitlines(), start=1):
@@ -53,26 +68,28 @@ class Reader:
     def _line(self, line: str, at: int) -> None:
         if not line.startswith("#"):
             self._plain(line, at)
-        elif PARAMETERS.match(line):
+        elif found := PARAMETERS.match(line):
             self._next_after_heading()
             self._has_begun = True
+            self._table.num_threads = int(found[1])
+            self._table.sizes = _sizes(line)
         elif HEADING.match(line):
             self._next_after_heading()
             self._has_begun, self._columns = True, line.lstrip("# ").split()
         elif found := RANK.match(line):
-            self._table.num_ranks += 1
-            _append(self._table.hosts, found[1])
-            _append(self._table.models, found[2])
+            self._table.ranks[found["group"] or ""] += 1
+            _append(self._table.hosts, found["host"])
+            _append(self._table.models, found["model"])
         elif not self._ends(line):
             self._names(line)
 
     def _plain(self, line: str, at: int) -> None:
         """A row, an error, or a command line printed before the table."""
         is_inside = bool(self._columns) and not self._table.is_complete
-        if DATA.match(line):
+        if INFORMATION not in line and FAILURE.search(line):
+            self._table.error = self._table.error or clip(line.strip())
+        elif DATA.match(line):
             self._data(line, at)
-        elif found := FAILURE.search(line):
-            self._table.error = self._table.error or clip(found[0])
         elif not is_inside and (found := PROGRAM.search(line)):
             # inside a table it is a debug line
             self._next_after_heading()
@@ -98,7 +115,11 @@ class Reader:
             self._table.versions = {name: clip(it) for name, it in named.items() if it}
         elif found := STARTING.match(line):
             self._next_after_heading()
-            self._table.name = clip(found[1])
+            self._table.name, self._table.is_concluded = clip(found[1]), False
+        elif CONCLUDED.match(line):
+            self._table.is_concluded = True
+        elif (found := REDUCED.match(line)) and self._table.sizes:
+            self._table.sizes = self._table.sizes._replace(most=int(found[1]))
 
     def _data(self, line: str, at: int) -> None:
         if not self._columns:
@@ -110,12 +131,14 @@ class Reader:
             return
         if row is None:
             problem = f"line {at:,}: the row does not fit its heading"
-            self.notes.append(problem)
+            self.left_out.append(problem)
             self._table.error = self._table.error or problem
             return
         self._table.is_cpu_time = "cputime" in self._columns
         if "timestamp" in self._columns:
             self._stamp(local_time(" ".join(line.split()[-2:])))
+        self._num_rows += 1
+        check_size(self._num_rows, "rows")
         self._table.rows.append(row)
 
     def _stamp(self, moment: datetime | None) -> None:
@@ -127,9 +150,17 @@ class Reader:
             self._finish()
 
     def _finish(self) -> None:
-        if self._has_begun:
+        if self._has_begun or (self._table.name and self._table.error):
             self.tables.append(self._table)
+            check_size(len(self.tables), "tables")
         self._table, self._columns, self._has_begun = Table(), [], False
+
+
+def _sizes(line: str) -> Sizes | None:
+    found = SIZES.search(line)
+    if found is None:
+        return None
+    return Sizes(int(found[1]), int(found[2]), int(found[3]), found[4] == "factor")
 
 
 def _row(cells: list[str], columns: list[str]) -> Row | None:

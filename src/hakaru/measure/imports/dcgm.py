@@ -55,7 +55,7 @@ RATE = re.compile(r"(?:GPU (\d+) )?calculated at approximately ([\d.]+) gigaflop
 PRECISION = re.compile(r"\b(FP64|FP32|FP16) 1\b")
 WAYS = {"GPU to Host": "to-host", "Host to GPU": "to-device"}
 LACKING = (
-    "the sizes of copies and products, which DCGM does not print: its host-copy and gemm are not compared "
+    "DCGM does not print the sizes of copies and products: its host-copy and gemm are not compared "
     "with own runs"
 )
 
@@ -75,10 +75,10 @@ def read(file: ResultFile, text: str) -> Found:
     if collected.has("host-copy", "gemm"):
         notes.append(LACKING)
     _add_overall(collected, document, file.host)
-    notes += _add_odd(collected, odd, file.host)
+    left_out = _add_odd(collected, odd, file.host)
     place = _place(file, mapping(runs[0]))
     moment = file.modified_at
-    return Found(collected.measurements(moment, moment, place), noted(notes))
+    return Found(collected.measurements(moment, moment, place), noted(left_out), noted(notes))
 
 
 IMPORTER = Importer(

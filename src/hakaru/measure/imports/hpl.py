@@ -50,9 +50,9 @@ def read(file: ResultFile, text: str) -> Found:
         best = f"the best that passed: N {result.n:,}, NB {result.nb}, {result.p} × {result.q}"
         reason = f"{as_reported(TITLE)}; {best}"
         collected.add(_key(file.host, ranks, {"ranks": ranks}), result.gflops, reason=reason)
-    notes = _add_problems(collected, output, file.host)
+    left_out = _add_problems(collected, output, file.host)
     place = {"imported_from": file.name, "versions": {"hpl": clip(output.program)}}
-    return Found(collected.measurements(*_times(text, file.modified_at), place), noted(notes))
+    return Found(collected.measurements(*_times(text, file.modified_at), place), noted(left_out))
 
 
 IMPORTER = Importer(
@@ -91,7 +91,7 @@ def _key(host: str, ranks: int, parameters: Mapping[str, int | str]) -> Key:
 
 
 def _add_problems(collected: Collected, output: Output, host: str) -> list[str]:
-    """A row of its own for what went wrong beside the results; what is no result of HPL is a note."""
+    """A row of its own for what went wrong beside the results; what is no result of HPL is left out."""
     other = [each for each in output.problems if each.kind is ProblemKind.PRECISION]
     bad = [each for each in output.problems if each.kind is not ProblemKind.PRECISION]
     key = own_key("hpl", "rate", host, UNKNOWN_RANKS, {})

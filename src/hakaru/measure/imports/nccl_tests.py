@@ -28,8 +28,8 @@ from hakaru.measure.imports._base import (
 )
 from hakaru.measure.imports._nccl_json import read_table
 from hakaru.measure.imports._nccl_tables import (
+    CHECKED_IN_PLACE,
     DTYPES,
-    ENDS_EARLY,
     IN_PLACE,
     OUT_OF_PLACE,
     Half,
@@ -37,6 +37,7 @@ from hakaru.measure.imports._nccl_tables import (
     Table,
     benchmark_of,
     contradiction,
+    gap,
 )
 from hakaru.measure.imports._nccl_text import HEADING, PARAMETERS, PREFIX, Reader
 from hakaru.measure.verdict import Verdict
@@ -56,21 +57,23 @@ def recognises(path: Path, head: str) -> bool:
 
 
 def read(file: ResultFile, text: str) -> Found:
-    notes: list[str] = []
+    left_out: list[str] = []
     if text.lstrip().startswith("{"):
         tables = [read_table(file.path, text)]
     else:
         reader = Reader()
-        tables, notes = reader.read(text), reader.notes
+        tables, left_out = reader.read(text), reader.left_out
     collected = Collected(TITLE)
     for table in tables:
-        _add_table(collected, table, file, notes)
+        _add_table(collected, table, file, left_out)
+    notes = [note for table in tables for note in _notes(benchmark_of(table, file.path), table)]
     starts = [table.started_at for table in tables if table.started_at]
     ends = [table.ended_at for table in tables if table.ended_at]
     started_at = min(starts, default=file.modified_at)
     ended_at = max([started_at, *ends] if starts else [file.modified_at])
     place = _place(file, tables)
-    return Found(collected.measurements(started_at, ended_at, place), noted(notes))
+    found = collected.measurements(started_at, ended_at, place)
+    return Found(found, noted(left_out), noted(notes))
 
 
 IMPORTER = Importer(
@@ -82,7 +85,7 @@ IMPORTER = Importer(
 )
 
 
-def _add_table(collected: Collected, table: Table, file: ResultFile, notes: list[str]) -> None:
+def _add_table(collected: Collected, table: Table, file: ResultFile, left_out: list[str]) -> None:
     benchmark = benchmark_of(table, file.path)
     if not benchmark:
         raise HakaruError(
@@ -92,12 +95,21 @@ def _add_table(collected: Collected, table: Table, file: ResultFile, notes: list
     host = clip(",".join(table.hosts), MOST_HOSTS) or file.host or UNKNOWN_HOST
     device = f"{table.num_ranks} ranks" if table.num_ranks else UNKNOWN_RANKS
     group = Key(benchmark, "time", "µs", "lower", host, device, model=_model(table))
-    notes += _notes(benchmark, table)
-    if not table.rows:
-        reason = table.error or (ENDS_EARLY if not table.is_complete else "the table has no rows")
-        collected.add(group, None, Verdict.FAILED, reason)
+    problem = _problem(table)
+    moves_nothing = not any(row.num_bytes for row in table.rows)
+    if moves_nothing and (problem or not table.rows):
+        collected.add(group, None, Verdict.FAILED, problem or "the table has no rows")
     for row in table.rows:
-        _add_row(collected, table, row, group, notes)
+        _add_row(collected, table, problem, row, group, left_out)
+
+
+def _problem(table: Table) -> str:
+    """What is wrong with the run, and so with each of its rows."""
+    if table.error:
+        return f"nccl-tests stopped with an error: {table.error}"
+    if table.is_complete and table.num_out_of_bounds:
+        return f"{table.num_out_of_bounds:,} values out of bounds in this run (FAILED)"
+    return gap(table)
 
 
 def _model(table: Table) -> str:
@@ -109,26 +121,32 @@ def _notes(benchmark: str, table: Table) -> list[str]:
     """What keeps the numbers from meeting those of our own runs."""
     lacks = [("number of ranks", table.num_ranks), ("GPU model", table.models)]
     notes = [
-        f"the {name}, which the file does not name: {benchmark} is not compared with own runs"
+        f"the file does not name the {name}: {benchmark} is not compared with own runs"
         for name, found in lacks
         if not found
     ]
     if len(table.models) > 1:
         others = ", ".join(table.models[1:4])
-        notes.append(f"{others}: {benchmark} is listed under the GPU of rank 0, {table.models[0]}")
+        notes.append(
+            f"{benchmark} is listed under the GPU of rank 0, {table.models[0]}, not {others}"
+        )
     return notes
 
 
-def _add_row(collected: Collected, table: Table, row: Row, group: Key, notes: list[str]) -> None:
+def _add_row(
+    collected: Collected, table: Table, problem: str, row: Row, group: Key, left_out: list[str]
+) -> None:
     if row.num_bytes == 0 and not any(half.num_wrong for half in row.halves.values()):
-        notes.append(f"{group.benchmark}: rows of 0 bytes, which move nothing")
+        left_out.append(f"{group.benchmark}: rows of 0 bytes, which move nothing")
         return
     is_out_checked = OUT_OF_PLACE in row.halves and row.halves[OUT_OF_PLACE].is_checked
     for name, half in row.halves.items():
-        if name == IN_PLACE and is_out_checked and not (half.is_checked or half.num_wrong):
-            notes.append(f"{group.benchmark} in place, which nccl-tests does not check")
+        is_unchecked = name == IN_PLACE and not (half.is_checked or half.num_wrong)
+        is_usual = is_out_checked and group.benchmark not in CHECKED_IN_PLACE
+        if is_unchecked and is_usual and _is_timed(half):
+            left_out.append(f"{group.benchmark} in place, which nccl-tests does not check")
             continue
-        verdict, reason = _judged(table, row.num_bytes, half)
+        verdict, reason = _judged(table, problem, row.num_bytes, half)
         parameters = _parameters(table, row, name)
         for quantity, samples in _quantities(half):
             unit, better = QUANTITIES[quantity]
@@ -139,7 +157,7 @@ def _add_row(collected: Collected, table: Table, row: Row, group: Key, notes: li
 
 def _quantities(half: Half) -> list[tuple[str, tuple[float | None, ...]]]:
     """A bandwidth of 0 was rounded away in print; the time still holds it."""
-    time_us = half.time_us if (half.time_us or 0) > 0 else None
+    time_us = half.time_us if _is_timed(half) else None
     return [
         ("time", (time_us,)),
         ("algbw", () if half.algbw == 0 else (half.algbw,)),
@@ -156,6 +174,8 @@ def _parameters(table: Table, row: Row, half: str) -> tuple[tuple[str, int | str
     }
     if table.num_ranks:
         found["ranks"] = table.num_ranks
+    if len(table.ranks) > 1:
+        found["groups"] = len(table.ranks)
     if row.redop not in ("", "none", "sum"):
         found["redop"] = row.redop
     if row.root > 0:
@@ -167,24 +187,21 @@ def _parameters(table: Table, row: Row, half: str) -> tuple[tuple[str, int | str
     return tuple(found.items())
 
 
-def _judged(table: Table, num_bytes: int, half: Half) -> tuple[Verdict, str]:
+def _is_timed(half: Half) -> bool:
+    return (half.time_us or 0) > 0
+
+
+def _judged(table: Table, problem: str, num_bytes: int, half: Half) -> tuple[Verdict, str]:
     if half.num_wrong == math.inf:
         return Verdict.FAILED, "the number of wrong values cannot be read"
     if half.num_wrong:
         return Verdict.FAILED, f"{half.num_wrong:,.0f} wrong values"
-    if table.error:
-        return Verdict.FAILED, f"nccl-tests stopped with an error: {table.error}"
-    if not table.is_complete:
-        return Verdict.FAILED, ENDS_EARLY
-    if table.num_out_of_bounds:
-        return (
-            Verdict.FAILED,
-            f"{table.num_out_of_bounds:,} values out of bounds in this run (FAILED)",
-        )
-    if not (half.time_us or 0) > 0:
-        return Verdict.FAILED, "the time is not a number above 0"
-    if problem := contradiction(table, num_bytes, half):
+    if problem:
         return Verdict.FAILED, problem
+    if not _is_timed(half):
+        return Verdict.FAILED, "the time is not a number above 0"
+    if contradicted := contradiction(table, num_bytes, half):
+        return Verdict.FAILED, contradicted
     if not table.is_average_ok:
         average = f"{table.average_busbw or 0:g} GB/s"
         return (

@@ -65,16 +65,21 @@ def recognises(path: Path, head: str) -> bool:
 
 def read(file: ResultFile, text: str) -> Found:
     nodes = _nodes(file.path, text)
-    collected, notes = Collected(TITLE), []
+    collected = Collected(TITLE)
+    left_out: list[str] = []
+    notes: list[str] = []
     if any(name in node for node in nodes for name in (*DETAILS, *ACCEPTS)):
         for node in nodes:
             _add_diagnosis(collected, node, _host(node, file))
-        notes.append("metrics of a diagnosis, which may be variances: import results-summary.jsonl")
+        left_out.append(
+            "metrics of a diagnosis, which may be variances: import results-summary.jsonl"
+        )
     else:
-        notes += _add_results(collected, nodes, file)
+        _add_results(collected, nodes, file, left_out, notes)
     place = {"imported_from": file.name}
     moment = file.modified_at
-    return Found(collected.measurements(moment, moment, place), noted(notes))
+    found = collected.measurements(moment, moment, place)
+    return Found(found, noted(left_out), noted(notes))
 
 
 IMPORTER = Importer(
@@ -129,20 +134,22 @@ def _add_diagnosis(collected: Collected, node: Node, host: str) -> None:
     collected.add(key, float(is_good), Verdict.GOOD if is_good else Verdict.FAILED, reason)
 
 
-def _add_results(collected: Collected, nodes: list[Node], file: ResultFile) -> list[str]:
-    notes: list[str] = []
+def _add_results(
+    collected: Collected, nodes: list[Node], file: ResultFile, left_out: list[str], notes: list[str]
+) -> None:
     seen: list[tuple[str, Seen]] = []
     for node in nodes:
         host = _host(node, file)
-        seen.append((host, _add_node(collected, node, host, notes)))
+        seen.append((host, _add_node(collected, node, host, left_out, notes)))
     if any(benchmarks for _, benchmarks in seen):
         notes += _add_missing(collected, seen)
     if any(name.startswith("monitor/") for node in nodes for name in node):
-        notes.append("monitor/…, which holds no results")
-    return notes
+        left_out.append("monitor/…, which holds no results")
 
 
-def _add_node(collected: Collected, node: Node, host: str, notes: list[str]) -> Seen:
+def _add_node(
+    collected: Collected, node: Node, host: str, left_out: list[str], notes: list[str]
+) -> Seen:
     codes, metrics = _sorted_out(node)
     seen: Seen = {benchmark: {} for benchmark, _ in codes}
     worst_codes = _worst_codes(codes)
@@ -150,7 +157,9 @@ def _add_node(collected: Collected, node: Node, host: str, notes: list[str]) -> 
     for (benchmark, metric, rank), values in metrics.items():
         kind, own = kind_of(benchmark, metric), own_of(benchmark, metric)
         if kind is None:
-            notes.append(f"{benchmark}/{metric}, whose name does not show whether more is better")
+            left_out.append(
+                f"{benchmark}/{metric}, whose name does not show whether more is better"
+            )
             continue
         if own is not None:
             notes.append(_lacking(own))
@@ -198,7 +207,7 @@ def _key(benchmark: str, metric: str, rank: str, host: str, kind: Kind, own: Own
 
 def _lacking(own: Own) -> str:
     return (
-        f"the {own.lacks} of {own.benchmark}, which SuperBench's files do not hold: it is not compared "
+        f"SuperBench's files do not hold the {own.lacks} of {own.benchmark}: it is not compared "
         "with own runs"
     )
 
@@ -270,7 +279,7 @@ def _add_missing(collected: Collected, seen: list[tuple[str, Seen]]) -> list[str
         for key, num_nodes in islice(lacking, MOST_MISSING):
             reason = f"{num_nodes:,} of {len(seen):,} nodes have this result, and this one does not"
             collected.add(key._replace(host=host), None, Verdict.NOT_MEASURED, reason)
-    return [f"{name} of other nodes: one alone reports it, as for a run among nodes"
+    return [f"only one node reports {name}, as expected for a multi-node benchmark"
             for name in sorted(among) if len(seen) > 1]  # fmt: skip
 
 
