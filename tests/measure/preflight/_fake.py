@@ -26,7 +26,11 @@ Max locked memory         {memlock:<20} {memlock:<20} bytes
 """
 MEMORY = "MemTotal: 263000000 kB\nMemAvailable: 250000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"
 TCP = "  sl  local_address rem_address   st\n   0: 00000000:{port:04X} 00000000:0000 {state} 0:0\n"
-CHRONY = "Reference ID    : 0A000001\nLeap status     : Normal\n"
+CHRONY = """\
+Reference ID    : 0A000001
+System time     : 0.000012 seconds slow of NTP time
+Leap status     : Normal
+"""
 
 
 def limits(
@@ -46,6 +50,7 @@ def gpu(index: int) -> dict[str, str]:
         "persistence_mode": "Enabled",
         "ecc.mode.current": "Enabled",
         "ecc.errors.uncorrected.volatile.total": "0",
+        "retired_pages.pending": "[N/A]",  # of cards before Ampere
         "mig.mode.current": "Disabled",
         "pcie.link.width.current": "16",
         "pcie.link.width.max": "16",
@@ -56,6 +61,11 @@ def gpu(index: int) -> dict[str, str]:
     }
     assert set(values) == set(FIELDS)
     return values
+
+
+def address(name: str) -> str:
+    """Each node has its own: 10.0.0.2 is gpu02."""
+    return f"10.0.0.{int(name.removeprefix('gpu'))}"
 
 
 def interface(name: str, up: bool = True, kind: str = "1") -> dict[str, str]:
@@ -126,6 +136,7 @@ class Fake:
     peers: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
     gpus: list[dict[str, str]] = field(default_factory=lambda: [gpu(index) for index in range(8)])
+    remapped: dict[int, tuple[str, str]] = field(default_factory=dict)  # pending, failure
     apps: str = ""
     shm_kib: int = 128 << 20
     known: dict[str, str] = field(default_factory=dict)
@@ -157,8 +168,8 @@ class Fake:
             ),
             "ip": lambda _: json.dumps(
                 [
-                    {"ifname": "ib0", "addr_info": [{"local": "10.0.0.7"}]},
-                    {"ifname": "eth1", "addr_info": [{"local": "10.1.0.7"}]},
+                    {"ifname": name, "addr_info": [{"local": own}]}
+                    for name, own in (("ib0", address(self.name)), ("eth1", "10.1.0.7"))
                 ]
             ),
             "getent": self._getent,
@@ -176,6 +187,10 @@ class Fake:
     def _nvidia_smi(self, command: Sequence[str]) -> Any:
         if "compute-apps" in command[1]:
             return self.apps
+        if "remapped-rows" in command[1]:
+            rows = [(card["pci.bus_id"], *self.remapped.get(int(card["index"]), ("0", "0")))
+                    for card in self.gpus]  # fmt: skip
+            return "".join(", ".join(row) + "\n" for row in rows)
         fields = command[1].partition("=")[2].split(",")
         refused = [name for name in fields if name in self.unknown_fields]
         if refused:
@@ -183,10 +198,9 @@ class Fake:
         return "".join(", ".join(card[name] for name in fields) + "\n" for card in self.gpus)
 
     def _getent(self, command: Sequence[str]) -> Any:
-        address = self.known.get(command[2], "10.0.0.7")
-        return (
-            (2, "", "") if address == "" else f"{address}  STREAM {command[2]}\n{address}  DGRAM\n"
-        )
+        name = command[2]
+        found = self.known[name] if name in self.known else address(name)
+        return (2, "", "") if found == "" else f"{found}  STREAM {name}\n{found}  DGRAM\n"
 
 
 def fleet(root: Path, *nodes: Fake) -> list[dict[str, Any]]:

@@ -134,12 +134,13 @@ def test_clocks_that_nothing_can_judge_are_not_a_pass(
     assert preflight.verdict is Verdict.NOT_MEASURED
 
 
-def test_right_clocks_pass_without_a_time_service(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("synchronised", "status"), [(True, "pass"), (False, "not measured")])
+def test_a_job_of_five_seconds_needs_a_time_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, synchronised: bool, status: str
 ) -> None:
-    preflight = judged(tmp_path, monkeypatch, [0.0, 0.2], NOW_S - 3, synchronised=False)
+    preflight = judged(tmp_path, monkeypatch, [0.0, 0.2], NOW_S - 3, synchronised=synchronised)
 
-    assert statuses(preflight, "clock-skew") == ["pass", "pass"]
+    assert statuses(preflight, "clock-skew") == [status, status]
     assert statuses(preflight, "same-clock") == ["pass"]
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from hakaru.measure.node.versions import PACKAGES, _assigned
 from hakaru.measure.place import versions
-from hakaru.measure.preflight import CHECKS, Ask, Finding, Preflight, gather, judge
+from hakaru.measure.preflight import CHECKS, Ask, Finding, Preflight, gather, judge, stamp
 from hakaru.measure.preflight.network import chosen
 from hakaru.measure.verdict import Verdict
-from tests.measure.preflight._fake import BUSES, CARD, TCP, Fake, gpu, interface, limits, pci
+from tests.measure.preflight._fake import BUSES, CARD, NOW_S, TCP, Fake, gpu, interface, limits, pci
 
 ASK = Ask(num_ranks=16, ranks_per_node=8, gpus_per_node=8)
 
@@ -114,11 +114,23 @@ ILL: list[tuple[Change, str, str, str]] = [
     (write(pci(CARD, "0207", "15b3", width=8)), "pcie-width", "fail", f"InfiniBand card {CARD} runs x8"),
     (write(pci(CARD, "0207", "15b3", speed="8.0 GT/s PCIe")), "pcie-speed", "warn", f"lspci -vvs {CARD}"),
     (write(pci(BUSES[3], "0302", "10de", width=255)), "pcie-width", "not measured", BUSES[3]),
+    (write(pci(BUSES[3], "0302", "10de", width=8) | pci(CARD, "0207", "15b3", width=255)),
+     "pcie-width", "fail", f"GPU {BUSES[3]} runs x8 of x16"),
     (card(pcie__link__width__current="8"), "gpu-pcie-width", "fail", f"GPU 3 ({BUSES[3]}) runs x8 of x16"),
     (card(pcie__link__width__current="[N/A]"), "gpu-pcie-width", "not measured", BUSES[3]),
     # GPUs
     (card(ecc__errors__uncorrected__volatile__total="2"), "gpu-ecc-errors", "fail", f"-i {BUSES[3]} -r"),
     (card(ecc__errors__uncorrected__volatile__total="[Unknown Error]"), "gpu-visible", "fail", BUSES[3]),
+    (card(ecc__errors__uncorrected__volatile__total="[N/A]"), "gpu-ecc-errors", "not measured", BUSES[3]),
+    (card(ecc__mode__current="[N/A]"), "gpu-ecc-mode", "not measured", BUSES[3]),
+    (card(mig__mode__current="[N/A]"), "gpu-mig", "not measured", BUSES[3]),
+    (card(clocks_event_reasons__active="[N/A]"), "gpu-throttling", "not measured", BUSES[3]),
+    (set_to(remapped={3: ("1", "0")}), "gpu-memory-repair", "fail", "GPU 3 (0000:4c:00.0): row remapping is"),
+    (set_to(remapped={3: ("No", "Yes")}), "gpu-memory-repair", "fail", f"-i {BUSES[3]} -r"),
+    (set_to(remapped={3: ("[N/A]", "0")}), "gpu-memory-repair", "not measured", BUSES[3]),
+    (set_to(remapped={3: ("soon", "0")}), "gpu-memory-repair", "not measured", "soon"),
+    (set_to(remapped=dict.fromkeys(range(8), ("[N/A]", "[N/A]"))), "gpu-memory-repair", "n/a", "neither"),
+    (card(retired_pages__pending="Yes"), "gpu-memory-repair", "fail", "page retirement is pending"),
     (card(ecc__mode__current="Disabled"), "gpu-ecc-mode", "warn", "-e 1"),
     (card(persistence_mode="Disabled"), "gpu-persistence", "warn", "nvidia-smi -pm 1"),
     (card(mig__mode__current="Enabled"), "gpu-mig", "fail", "-mig 0"),
@@ -145,9 +157,15 @@ ILL: list[tuple[Change, str, str, str]] = [
     (both(write(interface("eth1")), set_to(environ={"NCCL_SOCKET_IFNAME": "^eth,docker"})),
      "nccl-interface", "pass", "ib0"),
     (write({"etc/nccl.conf": "NCCL_SOCKET_IFNAME=eth9\n"}), "nccl-interface", "fail", "eth9"),
-    (set_to(known={"gpu01": "127.0.1.1"}), "own-name", "fail", "in /etc/hosts: 10.0.0.7 gpu01"),
+    (set_to(known={"gpu01": "127.0.1.1"}), "own-name", "fail", "in /etc/hosts: 10.0.0.1 gpu01"),
+    (set_to(known={"gpu01": "10.0.0.9"}), "own-name", "fail", "not on this node: 10.0.0.9"),
+    (set_to(broken={"ip": missing}), "own-name", "not measured", "addresses of this node are not known"),
     (set_to(known={"gpu01": ""}), "own-name", "fail", "does not resolve"),
     (set_to(known={"gpu02": ""}), "peer-names", "fail", "not resolved: gpu02"),
+    (set_to(known={"gpu02": "127.0.0.1"}), "peer-names", "fail", "this node itself: gpu02 is 127.0.0.1"),
+    (set_to(known={"gpu02": "10.0.0.1"}), "peer-names", "fail", "this node itself: gpu02 is 10.0.0.1"),
+    (set_to(known={"gpu02": "127.0.0.1"}, broken={"ip": missing}), "peer-names", "fail", "127.0.0.1"),
+    (set_to(broken={"ip": missing}), "peer-names", "not measured", "addresses of this node are not known"),
     (set_to(peers=("gpu01",)), "peer-names", "not measured", "not looked up: gpu02"),
     (write({"proc/net/tcp": TCP.format(port=29500, state="0A")}), "master-port", "fail", "ss -ltnp"),
     (write({"proc/net/tcp": TCP.format(port=29500, state="06")}), "master-port", "pass", "free"),
@@ -196,6 +214,39 @@ def test_a_gpu_that_the_driver_does_not_see_fails_unless_it_is_not_needed(
     assert (found.status, preflight.verdict) == (status, verdict)
     if gpus_per_node != 8:
         assert f"not seen by the driver: {BUSES[7]}" in found.found
+
+
+def test_a_card_of_another_model_may_lack_what_the_others_report(tmp_path: Path) -> None:
+    node = Fake("gpu01")
+    node.gpus[3] |= {"name": "T1000", "ecc.errors.uncorrected.volatile.total": "[N/A]"}
+    found = finding(judge([node.facts(tmp_path)], Ask(8, 8)), "gpu-ecc-errors", "gpu01")
+
+    assert (found.status, found.found) == ("pass", "none on 7 of 8 GPUs")
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [("127.0.1.1", "pass"), ("10.0.0.1", "pass"), ("10.0.0.9", "fail"), ("fe80::1%ib0", "fail")],
+)
+def test_on_one_node_the_own_name_may_be_loopback_but_not_elsewhere(
+    tmp_path: Path, address: str, status: str
+) -> None:
+    node = Fake("gpu01", known={"gpu01": address})
+
+    assert finding(judge([node.facts(tmp_path)], Ask(8, 8)), "own-name", "gpu01").status == status
+
+
+@pytest.mark.parametrize(
+    ("gpus_per_node", "mib", "status"),
+    [(None, 1024, "fail"), (0, 1024, "pass"), (0, 64, "warn")],
+)
+def test_ranks_without_gpus_need_no_shared_memory_of_nccl(
+    tmp_path: Path, gpus_per_node: int | None, mib: int, status: str
+) -> None:
+    node = Fake("gpu01", shm_kib=mib << 10).facts(tmp_path)
+    preflight = judge([node], Ask(64, 64, gpus_per_node=gpus_per_node))
+
+    assert finding(preflight, "shared-memory", "gpu01").status == status
 
 
 def amd_node(name: str, pci_class: str = "0380", width: int = 16) -> Fake:
@@ -285,6 +336,36 @@ def test_chrony_keeps_a_clock_only_if_the_offset_is_small(
     answer = Fake("gpu01").facts(tmp_path)
 
     assert answer["facts"]["clock-sync"]["value"]["synchronised"] is synchronised
+
+
+def test_chrony_without_an_offset_is_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.measure.preflight._fake.CHRONY", "Leap status     : Normal\n")
+    fact = Fake("gpu01").facts(tmp_path)["facts"]["clock-sync"]
+
+    assert (fact["value"], fact["absent"]) == (None, False)
+    assert "no offset" in fact["reason"]
+
+
+@pytest.mark.parametrize(
+    ("took_s", "sync", "status"),
+    [
+        (0.8, None, "pass"),
+        (4.0, {"by": "chrony", "synchronised": True}, "pass"),
+        (4.0, {"by": "chrony", "synchronised": False}, "not measured"),
+        (4.0, None, "not measured"),
+    ],
+)
+def test_a_slow_answer_does_not_hide_a_wrong_clock(
+    tmp_path: Path, took_s: float, sync: dict[str, Any] | None, status: str
+) -> None:
+    answer = stamp(Fake("gpu01").facts(tmp_path), NOW_S - took_s, NOW_S)
+    answer["facts"]["clock-sync"] = {"value": sync, "reason": "no time service answers"}
+    found = finding(judge([answer], ASK), "clock-skew", "gpu01")
+
+    assert found.status == status
+    assert status == "pass" or "the answer took 4.0 s" in found.found
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 
 from hakaru.cli.bench.preflight import Size, find_size
 from hakaru.errors import HakaruError
+from hakaru.figures.measure.preflight import read_preflight
+from hakaru.lake import Lake
 from hakaru.measure.launch import Layout
 from hakaru.measure.preflight import ask_nodes, has_gpus, unanswered
 from tests._cli import hakaru
@@ -163,6 +165,29 @@ def test_terminal_and_file_use_the_same_words(tmp_path: Path, two: list[Layout])
     assert failed == ["Port of the master"]
     assert any(line.startswith("fail ") and failed[0] in line for line in shown.splitlines())
     assert f"{report['counts']['pass']} pass, {report['counts']['fail']} fail" in shown
+
+
+def test_each_cluster_keeps_its_own(tmp_path: Path, two: list[Layout]) -> None:
+    Lake.create(tmp_path)
+    for cluster, port in (("big", 22), ("small", 23)):
+        hakaru(*SLURM, "-w", tmp_path, "--nodes", 2, "--cluster", cluster, "--port", port)
+    kept = {name: read_preflight(tmp_path, name) for name in ("big", "small")}
+
+    assert {name: each and each.verdict for name, each in kept.items()} == {
+        "big": "failed", "small": "good",
+    }  # fmt: skip
+    assert kept["big"] is not None and kept["big"].where == "2 nodes by slurm"
+
+
+def test_a_cluster_that_is_not_clear_is_asked_for_before_any_node(
+    tmp_path: Path, two: list[Layout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lake.create(tmp_path)
+    monkeypatch.setattr(Lake, "clusters", lambda self: ["a", "b"])
+    done = hakaru(*SLURM, "-w", tmp_path, "--nodes", 2)
+
+    assert (done.exit_code, two) == (1, [])
+    assert "--cluster: a, b" in done.output
 
 
 def test_what_was_not_measured_is_called_so(

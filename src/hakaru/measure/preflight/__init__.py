@@ -6,12 +6,12 @@
 from hakaru.measure.preflight import (  # noqa: I001 the order of the checks in every table
     limits as limits,
     processes as processes,
-    memory as memory,
     cpu as cpu,
     clock as clock,
     pcie as pcie,
     gpu as gpu,
     gpu_health as gpu_health,
+    memory as memory,
     network as network,
     names as names,
     ports as ports,
@@ -21,7 +21,7 @@ from hakaru.measure.preflight import (  # noqa: I001 the order of the checks in 
 from hakaru.measure.preflight.answers import read_answer, stamp, unanswered
 from hakaru.measure.preflight.check import CHECKS, Ask, Check, Finding, fleet_check, node_check
 from hakaru.measure.preflight.facts import FACTS, Node, fact, gather
-from hakaru.measure.preflight.judge import ALL_NODES, Preflight, Row, judge
+from hakaru.measure.preflight.judge import ALL_NODES, Preflight, Row, judge, verdict_of
 from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.pcie import has_gpus
 
@@ -47,4 +47,5 @@ __all__ = [
     "read_answer",
     "stamp",
     "unanswered",
+    "verdict_of",
 ]

@@ -15,7 +15,7 @@ from hakaru.registry import listed
 
 FIELDS = (
     "index", "uuid", "name", "pci.bus_id", "driver_version", "memory.total", "persistence_mode",
-    "ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "mig.mode.current",
+    "ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "retired_pages.pending", "mig.mode.current",
     *LINK_FIELDS, *CLOCK_FIELDS,
 )  # fmt: skip
 LOST = re.compile(r"GPU is lost|Unknown Error|requires reset|^ERR!?$", re.IGNORECASE)
@@ -34,6 +34,14 @@ def gpus(machine: Machine) -> list[dict[str, str]]:
     if not found:
         raise Unread("nvidia-smi lists no GPU")
     return found
+
+
+@fact("remapped-rows")
+def remapped_rows(machine: Machine) -> list[dict[str, str]]:
+    """Whether a repair of the memory is pending or has failed; nvidia-smi lists it apart."""
+    fields = ("gpu_bus_id", "remapped_rows.pending", "remapped_rows.failure")
+    rows = query(machine, "remapped-rows", fields)
+    return [{**row, "bus": bus_id(row["gpu_bus_id"])} for row in rows]
 
 
 @fact("gpu-processes")

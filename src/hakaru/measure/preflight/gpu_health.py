@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from shlex import quote
 from typing import Any
 
@@ -14,6 +15,11 @@ from hakaru.measure.preflight.gpu import cards, label
 from hakaru.measure.preflight.pcie import reseat
 
 POWER_CAP = 0x4
+REPAIRS = {
+    "remapped_rows.pending": "row remapping is pending",
+    "remapped_rows.failure": "row remapping failed",
+    "retired_pages.pending": "page retirement is pending",
+}
 
 
 @node_check(
@@ -46,13 +52,37 @@ def gpu_pcie_width(node: Node, ask: Ask) -> Finding:
 )
 def gpu_ecc_errors(node: Node, ask: Ask) -> Finding:
     here = cards(node, ask)
-    errors = _values(here, "ecc.errors.uncorrected.volatile.total", int)
+    field = "ecc.errors.uncorrected.volatile.total"
+    errors = _values(here, field, int)
     bad = [card for card in here if errors.get(card["bus"], 0)]
     if not bad:
-        return passed(f"none on {len(errors)} GPUs", "none")
+        _refuse_gaps(here, errors, field)
+        return passed(f"none on {_of(errors, here)}", "none")
     found = ", ".join(f"{label(card)}: {errors[card['bus']]:,} uncorrected" for card in bad)
     fix = f"sudo nvidia-smi -i {quote(bad[0]['bus'])} -r  # if the errors return, replace the card"
     return failed(found, "none", fix)
+
+
+@node_check(
+    "gpu-memory-repair",
+    title="Memory repairs of the GPUs that are pending or failed",
+    why="The count of errors starts again with the driver; a faulty row or page stays until a reset.",
+    by_hand="nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT",
+)
+def gpu_memory_repair(node: Node, ask: Ask) -> Finding:
+    here = cards(node, ask)
+    rows = {str(each["bus"]): each for each in node["remapped-rows"]}
+    known = [{**card, **rows.get(card["bus"], {})} for card in here]
+    bad, asked = _repairs(known)
+    if bad:
+        fix = f"sudo nvidia-smi -i {quote(bad[0][0]['bus'])} -r  # if a repair failed, replace the card"
+        found = ", ".join(f"{label(card)}: {what}" for card, what in bad)
+        return failed(found, "none", fix)
+    if not asked:
+        raise Absent("these GPUs report neither remapped rows nor retired pages")
+    for field, values in asked.items():
+        _refuse_gaps(known, values, field)
+    return passed("none", "none")
 
 
 @node_check(
@@ -99,7 +129,8 @@ def gpu_throttling(node: Node, ask: Ask) -> Finding:
     bits = _values(here, field, lambda text: int(text, 0))
     slow = {bus: value & sum(SLOWING) for bus, value in bits.items() if value & sum(SLOWING)}
     if not slow:
-        return passed(f"none on {len(bits)} GPUs", "no throttling")
+        _refuse_gaps(here, bits, field)
+        return passed(f"none on {_of(bits, here)}", "no throttling")
     found = ", ".join(
         f"{label(card)}: {', '.join(slowing(slow[card['bus']]))}"
         for card in here
@@ -127,14 +158,55 @@ def gpu_processes(node: Node, ask: Ask) -> Finding:
 
 
 def _all_in(node: Node, ask: Ask, field: str, wanted: str, otherwise: Judged, fix: str) -> Finding:
-    """All cards in one mode; cards without that mode are left out."""
+    """All cards in one mode; models without that mode are left out."""
     here = cards(node, ask)
     modes = _values(here, field, str)
     off = [card for card in here if modes.get(card["bus"], wanted) != wanted]
     if not off:
-        return passed(f"{wanted.lower()} on {len(modes)} GPUs", wanted.lower())
+        _refuse_gaps(here, modes, field)
+        return passed(f"{wanted.lower()} on {_of(modes, here)}", wanted.lower())
     found = ", ".join(f"{label(card)}: {modes[card['bus']]}" for card in off)
     return otherwise(found, wanted.lower(), fix.format(bus=quote(off[0]["bus"])))
+
+
+def _repairs(
+    here: list[dict[str, str]],
+) -> tuple[list[tuple[dict[str, str], str]], dict[str, dict[str, bool]]]:
+    """Each card with a repair that is pending or failed, and the fields that these GPUs report.
+
+    Cards since Ampere remap rows, older ones retire pages; none has both.
+    """
+    asked = {}
+    for field in REPAIRS:
+        with suppress(Absent):
+            asked[field] = _values(here, field, _is_yes)
+    bad = [
+        (card, REPAIRS[field])
+        for card in here
+        for field, values in asked.items()
+        if values.get(card["bus"])
+    ]
+    return bad, asked
+
+
+def _is_yes(text: str) -> bool:
+    """nvidia-smi writes Yes and No, and for rows 1 and 0."""
+    return {"yes": True, "1": True, "no": False, "0": False}[text.lower()]
+
+
+def _refuse_gaps(here: list[dict[str, str]], values: Mapping[str, Any], field: str) -> None:
+    """Raise where a card has no value although another card of its model has one."""
+    models = {card["name"] for card in here if card["bus"] in values}
+    silent = [card for card in here if card["bus"] not in values and card["name"] in models]
+    if silent:
+        names = ", ".join(map(label, silent))
+        raise Unread(f"{names}: no value of {field}, which other cards of the model report")
+
+
+def _of(values: Mapping[str, Any], here: list[dict[str, str]]) -> str:
+    """`8 GPUs`, or `7 of 8 GPUs` where a card of another model does not report it."""
+    num = len(values)
+    return f"{num} GPUs" if num == len(here) else f"{num} of {len(here)} GPUs"
 
 
 def _values(here: list[dict[str, str]], field: str, read: Callable[[str], Any]) -> dict[str, Any]:
@@ -146,10 +218,8 @@ def _values(here: list[dict[str, str]], field: str, read: Callable[[str], Any]) 
         raise Absent(f"these GPUs do not report {field}")
     try:
         return {bus: read(text) for bus, text in texts.items()}
-    except ValueError:
-        raise Unread(
-            f"{field}: expected numbers, found {', '.join(texts.values())}"[:200]
-        ) from None
+    except (ValueError, KeyError):
+        raise Unread(f"{field}: not understood: {', '.join(texts.values())}"[:200]) from None
 
 
 def _generations(here: list[dict[str, str]]) -> str:

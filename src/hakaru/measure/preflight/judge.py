@@ -58,11 +58,7 @@ class Preflight:
 
     @property
     def verdict(self) -> Verdict:
-        if self.failures:
-            return Verdict.FAILED
-        if self.unknowns or not self.nodes:
-            return Verdict.NOT_MEASURED
-        return Verdict.GOOD
+        return verdict_of((row.finding.status, row.check.essential) for row in self.rows)
 
     @property
     def exit_code(self) -> int:
@@ -98,6 +94,17 @@ class Preflight:
             "checks": [_described(check) for check in checks.values()],
             "rows": [row.to_json() for row in self.rows],
         }
+
+
+def verdict_of(rows: Iterable[tuple[str, bool]]) -> Verdict:
+    """Of the status of each row and whether its check is essential; without a pass nothing is good."""
+    found = set(rows)
+    statuses = {status for status, _ in found}
+    if "fail" in statuses:
+        return Verdict.FAILED
+    if ("not measured", True) in found or not statuses & {"pass", "warn"}:
+        return Verdict.NOT_MEASURED
+    return Verdict.GOOD
 
 
 def judge(answers: Sequence[Mapping[str, Any]], ask: Ask) -> Preflight:

@@ -17,6 +17,7 @@ from hakaru.measure.preflight.check import (
     warned,
 )
 from hakaru.measure.preflight.facts import Node, amount, fact
+from hakaru.measure.preflight.gpu import cards
 
 FREE_SHARE = 0.8  # with less of the memory available, other processes hold it
 # NCCL's shared buffers: about 4 MiB a channel ("failed to extend /dev/shm/nccl-... to 4194660 bytes" in its
@@ -99,9 +100,10 @@ def swap(node: Node, ask: Ask) -> Finding:
 )
 def shared(node: Node, ask: Ask) -> Finding:
     table, ranks = node["shared-memory"], ask.local_ranks
-    free, least = amount(table["free_bytes"]), ranks * (ranks - 1) * SHARED_A_PAIR
+    free, usual = amount(table["free_bytes"]), f"usually {size(SHARED_USUAL)}"
+    least = ranks * (ranks - 1) * SHARED_A_PAIR if _uses_gpus(node, ask) else 0
     found = f"{size(free)} free of {size(amount(table['total_bytes']))}"
-    wanted = f"{size(least)} for {ranks:,} ranks on the node, usually {size(SHARED_USUAL)}"
+    wanted = f"{size(least)} for {ranks:,} ranks on the node, {usual}" if least else usual
     mib = max(least, SHARED_USUAL) >> 20
     fix = f"mount -o remount,size={mib}m /dev/shm  # in a container: --shm-size={mib}m"
     if free < least:
@@ -134,6 +136,17 @@ def balancing(node: Node, ask: Ask) -> Finding:
     if amount(node["numa-balancing"]) == 0:
         return passed("off", "off")
     return warned("on", "off", "sysctl -w kernel.numa_balancing=0")
+
+
+def _uses_gpus(node: Node, ask: Ask) -> bool:
+    """Whether the ranks talk over NCCL; GPUs that cannot be read still need it, or RCCL."""
+    try:
+        cards(node, ask)
+    except Absent:
+        return False
+    except Unread:
+        pass
+    return True
 
 
 def _group_free(node: Node) -> float:

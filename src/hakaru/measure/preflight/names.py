@@ -1,16 +1,17 @@
-"""Name resolution: a node's own name must not be loopback, and it must resolve all the others."""
+"""Name resolution: a node's own name must lead to itself and not by loopback, the other names elsewhere."""
 
 from __future__ import annotations
 
 import ipaddress
 import shlex
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from hakaru.measure.node.machine import Absent, Machine, Unread
 from hakaru.measure.preflight.check import ONE_NODE, Ask, Finding, failed, node_check, passed
 from hakaru.measure.preflight.facts import HOST_NAME, Node, fact
-from hakaru.measure.preflight.network import own_address
+from hakaru.measure.preflight.network import addresses_of, own_address
 from hakaru.registry import listed
 
 NOT_FOUND = 2  # getent's exit code for a name that does not resolve
@@ -43,14 +44,22 @@ def own(node: Node, ask: Ask) -> Finding:
     name, addresses = str(node["own-name"]["name"]), node["own-name"]["addresses"]
     if not HOST_NAME.fullmatch(name):
         raise Unread(f"{name[:60]!r} is not a host name")
+    wanted = "an address of this node"
     line = f"in /etc/hosts: {own_address(node) or 'ADDRESS'} {name}"
     if not addresses:
-        return failed(f"{name} does not resolve", "an address of this node", line)
+        return failed(f"{name} does not resolve", wanted, line)
     found = f"{name} is {', '.join(str(each) for each in addresses[:3])}"
-    if not ask.alone and _is_loopback(str(addresses[0])):
+    if _is_loopback(str(addresses[0])):
+        if ask.alone:
+            return passed(found)
         fix = f"{line}  # and remove the name from the line of {addresses[0]}"
         return failed(found, "an address that the other nodes can reach", fix)
-    return passed(found)
+    here = addresses_of(node)
+    foreign = [each for each in map(_bare, addresses) if not (_is_loopback(each) or each in here)]
+    if foreign:
+        fix = f"{line}  # or correct the record in DNS"
+        return failed(f"{found}; not on this node: {listed(foreign, MOST_NAMES)}", wanted, fix)
+    return passed(found, wanted)
 
 
 @node_check(
@@ -69,6 +78,13 @@ def peers(node: Node, ask: Ask) -> Finding:
         first = shlex.quote(lost[0])
         fix = f"getent ahosts {first}  # then add it to DNS or to /etc/hosts"
         return failed(f"not resolved: {listed(lost, MOST_NAMES)}", "all names resolve", fix)
+    found = {name: known[name] for name in others if name in known}
+    # loopback first: it is wrong even where the addresses of this node are not known
+    astray = _leading_to(found, _is_loopback) or _leading_to(found, addresses_of(node).__contains__)
+    if astray:
+        fix = f"getent ahosts {shlex.quote(next(iter(astray)))}  # then correct DNS or /etc/hosts"
+        text = listed([f"{name} is {address}" for name, address in astray.items()], MOST_NAMES)
+        return failed(f"lead to this node itself: {text}", "addresses of other nodes", fix)
     if unasked:
         raise Unread(f"not looked up: {listed(unasked, MOST_NAMES)}")
     return passed(f"{len(others):,} resolved")
@@ -86,5 +102,17 @@ def _resolve(machine: Machine, name: str) -> list[str]:
     return list(dict.fromkeys(line.split()[0] for line in done.stdout.splitlines() if line.split()))
 
 
+def _leading_to(
+    found: Mapping[str, Sequence[str]], matches: Callable[[str], bool]
+) -> dict[str, str]:
+    """The names of which an address matches, with that address."""
+    return {name: each for name, addresses in found.items() for each in addresses if matches(each)}
+
+
 def _is_loopback(address: str) -> bool:
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+    return ipaddress.ip_address(_bare(address)).is_loopback
+
+
+def _bare(address: str) -> str:
+    """fe80::1 of fe80::1%eth0."""
+    return str(address).partition("%")[0]

@@ -86,6 +86,14 @@ def own_address(node: Node) -> str | None:
     return None
 
 
+def addresses_of(node: Node) -> list[str]:
+    """All of a node, on whichever interface; not measured where they are not known."""
+    listed = [each["addresses"] for each in node["interfaces"]]
+    if any(each is None for each in listed):
+        raise Unread("the addresses of this node are not known: `ip -j addr` (iproute2) failed")
+    return [str(address) for each in listed for address in each]
+
+
 def _choice(node: Node, ask: Ask, variable: str, value: str | None, exact: bool) -> Finding:
     known = {str(each["name"]): each for each in node["interfaces"]}
     candidates = [name for name, each in known.items() if _reaches_others(each)]

@@ -57,16 +57,17 @@ def pcie_width(node: Node, ask: Ask) -> Finding:
     devices = [each for each in node["pci-devices"] if lanes(each["max_width"])]
     if not devices:
         raise Absent("no GPU or network card reports the width of its link, as for virtual devices")
-    dark = [str(each["bus"]) for each in devices if not lanes(each["width"])]
+    known = [each for each in devices if lanes(each["width"])]
+    narrow = [each for each in known if each["width"] < each["max_width"]]
+    if narrow:
+        found = ", ".join(
+            f"{named(each)} runs x{each['width']} of x{each['max_width']}" for each in narrow
+        )
+        return failed(found, "full width", reseat(str(narrow[0]["bus"])))
+    dark = [str(each["bus"]) for each in devices if each not in known]
     if dark:
         raise Unread(f"{', '.join(dark)}: the current width of the link cannot be read")
-    narrow = [each for each in devices if each["width"] < each["max_width"]]
-    if not narrow:
-        return passed(f"{len(devices)} links at full width", "full width")
-    found = ", ".join(
-        f"{named(each)} runs x{each['width']} of x{each['max_width']}" for each in narrow
-    )
-    return failed(found, "full width", reseat(str(narrow[0]["bus"])))
+    return passed(f"{len(devices)} links at full width", "full width")
 
 
 @node_check(
