@@ -14,10 +14,14 @@ import pytest
 
 from hakaru.errors import HakaruError
 from hakaru.measure import baseline
+from hakaru.measure._base import load_all
+from hakaru.measure.collect import Gathered, measurements
 from hakaru.measure.folders import own_bench_folder
-from hakaru.measure.record import CHECK_UNIT
+from hakaru.measure.judge import QUICK, judge_by
+from hakaru.measure.record import CHECK_UNIT, Measurement
+from hakaru.measure.task import Item, Task
 from hakaru.measure.verdict import Verdict
-from tests.measure._runs import measured, run_of
+from tests.measure._runs import NOW, measured, run_of
 
 GOOD = baseline.make_baseline("ok", run_of(measured(100.0)))
 
@@ -137,3 +141,39 @@ def test_a_folder_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> Non
     (tmp_path / "baselines").write_text("not a folder")
     with pytest.raises(HakaruError, match="baselines cannot be read: Not a directory"):
         baseline.names(tmp_path)
+
+
+def links_of(rates: dict[str, float]) -> list[Measurement]:
+    """What two hosts of two ranks each report of their links."""
+    load_all()
+    when = NOW.isoformat()
+    entry = {
+        "item": "pairs {}", "benchmark": "pairs", "parameters": {"bytes": 8}, "rank": 0, "host": "n1,n2",
+        "device": "4 ranks", "device_uuid": None, "model": "A100", "hosts": ["n1", "n1", "n2", "n2"],
+        "started_at": when, "ended_at": when, "samples": {}, "problem": None, "validity": {},
+        "subjects": {name: {"bandwidth": [rate] * 5} for name, rate in rates.items()},
+    }  # fmt: skip
+    return measurements(Task("ranks", (Item("pairs"),)), Gathered(results=[entry]))
+
+
+def test_a_link_is_compared_with_links_of_its_own_place() -> None:
+    rates = {"0>1": 400.0, "2>3": 400.0, "1>0": 300.0, "0>2": 20.0, "1>3": 20.0, "3>1": 20.0}
+    made = baseline.make_baseline("ok", run_of(*links_of(rates)))
+    assert {each.model: each.median for each in made.entries} == {
+        "link inside a host 0-1": 400.0, "link inside a host 1-0": 300.0, "link between hosts": 20.0,
+    }  # fmt: skip
+    again = judge_by(links_of(rates), made, QUICK)
+    assert {each.verdict for each in again} == {Verdict.GOOD}
+    fallen = judge_by(links_of(rates | {"2>3": 20.0}), made, QUICK)
+    assert [each.device for each in fallen if each.verdict is Verdict.SLOW] == ["n2#2>n2#3"]
+
+
+def test_a_later_run_replaces_what_it_measured_again() -> None:
+    slow = measured(70.0, host="n7").judged(Verdict.SLOW, "30 % slower")
+    first = run_of(measured(100.0), slow, measured(101.0, host="n7", device="cuda:1"), id="cards")
+    again = run_of(measured(102.0, host="n7"), id="again")
+    with pytest.raises(HakaruError, match="run cards cannot be a baseline: 1 of its 3"):
+        baseline.make_baseline("acceptance", first)
+    made = baseline.make_baseline("acceptance", first, again)
+    (entry,) = made.entries
+    assert (made.run_id, entry.median, entry.num_devices) == ("cards, again", 101.0, 2)

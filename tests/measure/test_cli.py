@@ -101,7 +101,7 @@ def test_compare_lists_significant_changes(runs: Path) -> None:
         hakaru("bench", "compare", "r00", "r11", "-w", runs, "--format", "json").output
     )
     changes = {row["where"]: row["change"] for row in output["rows"]}
-    assert changes == {"n1/cuda:0": "the same", "n1/cuda:1": "worse"}
+    assert changes == {"n1/cuda:0": "no sure change", "n1/cuda:1": "worse"}
 
 
 def test_history_finds_the_step_once_it_is_confirmed(runs: Path) -> None:
@@ -172,7 +172,7 @@ def test_results_of_others_are_imported_once(lake: Lake, name: str) -> None:
         ),
         (("run", "gemm", "--param", "size=0"), "expected a whole number above 0"),
         (("run", "gemm", "--param", "dtype=fp65"), "did you mean fp64"),
-        (("run", "--budget", "soon"), "no duration such as 90s"),
+        (("run", "--budget", "soon"), "not a duration such as 90s"),
         (("run", "--hosts", "a,b"), "this machine only"),
         (("run", "--resume"), "no interrupted run"),
         (("run", "--slurm", "partition=x"), "--slurm is for --launcher slurm"),
@@ -231,8 +231,8 @@ def test_a_run_that_was_killed_resumes_and_measures_nothing_twice(
     (begun,) = unfinished(lake.workspace)
     run = measure(Job.resume(lake.workspace))
     again = json.loads((folder / begun / "device/2/task.json").read_text())["items"]
-    assert len(again) == 3 - kept.count(None), "what was contaminated is measured again"
-    assert sorted(each.parameters["dtype"] for each in run.measurements) == ["bf16", "fp32", "fp64"]
+    assert len(again) == 2 - kept.count(None), "what was contaminated is measured again"
+    assert sorted(each.parameters["dtype"] for each in run.measurements) == ["fp32", "fp64"]
     assert all(each.samples for each in run.measurements)
 
 

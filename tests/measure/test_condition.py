@@ -87,6 +87,10 @@ def test_what_others_take_of_a_core_is_seen() -> None:
     assert contamination(core, QUIET, replace(QUIET, own_s=9.5)) == []
     (taken,) = contamination(core, QUIET, replace(QUIET, own_s=5.0))
     assert "taken from it 50%" in taken
+    # six blocks of a quick run
+    short = replace(QUIET, wall_s=0.12, own_s=0.072)
+    assert contamination(core, QUIET, short) == ["its core was taken from it 40% of the time"]
+    assert contamination(core, QUIET, replace(short, wall_s=0.02, own_s=0.017)) == []
     unknown = contamination(core, replace(QUIET, busy_s=None), replace(QUIET, own_s=10.0))
     assert unknown == ["other processes' use of the machine cannot be read from /proc/stat"]
 

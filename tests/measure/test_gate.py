@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hakaru.cli.bench._options import time_left
+from hakaru.cli.bench._report import run_lines
 from hakaru.lake import Lake
+from hakaru.measure import folders
 from hakaru.measure import run as runs
 from hakaru.measure.baseline import make_baseline
 from hakaru.measure.job import Job, Plan
+from hakaru.measure.record import Run
 from hakaru.measure.store import list_runs, save
 from hakaru.measure.verdict import Verdict
 from tests._cli import hakaru
@@ -67,14 +72,18 @@ def test_a_plan_that_was_tampered_with_is_damaged(tmp_path: Path, change: dict[s
         Job.resume(tmp_path)
 
 
-def test_a_run_that_measured_nothing_leaves_nothing_behind(
+def test_an_older_run_does_not_pass_for_one_that_measured_nothing(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    save(lake, replace(run_of(measured(100.0)), label="night"))
+    assert hakaru("bench", "baseline", "ok", "--run", "r1", "-w", lake.workspace).exit_code == 0
     monkeypatch.setattr(runs, "find_spec", lambda name: None)
-    result = hakaru("bench", "run", "gemm", "--quick", "-w", lake.workspace)
+    words = ["--cluster", "c", "--label", "night", "-w", lake.workspace]
+    result = hakaru("bench", "run", "gemm", "--quick", *words)
     assert result.exit_code == 13
     assert "pip install 'hakaru[measure]'" in result.output
-    assert list_runs(lake) == []
+    judged = hakaru("bench", "check", "--baseline", "ok", "--run", "night", "-w", lake.workspace)
+    assert judged.exit_code == 13, judged.output
 
 
 def test_a_check_measures_only_the_models_of_its_baseline() -> None:
@@ -92,3 +101,94 @@ def test_hints_lead_to_the_same_workspace(lake: Lake) -> None:
     save(lake, run_of(measured(1.0), id="r1"))
     shown = hakaru("bench", "show", "r1", "-w", lake.workspace).output
     assert f"hakaru bench baseline NAME --run r1 -w {lake.workspace}" in shown.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("code", "is_drained"),
+    [(0, False), (12, False), (1, False), (10, True), (11, True), (13, True), (127, True)],
+)
+def test_the_epilog_of_the_guide_drains_bad_nodes_only(
+    tmp_path: Path, code: int, is_drained: bool
+) -> None:
+    text = (Path(__file__).parents[2] / "docs/bring-into-service.md").read_text()
+    script = text.partition("```sh\n")[2].partition("```")[0]
+    called = tmp_path / "called"
+    for path, body in {
+        "/shared/hakaru/bin/hakaru": f'[ -z "${{CUDA_VISIBLE_DEVICES-}}" ] || exit 99\nexit {code}',
+        "/usr/bin/scontrol": f'echo scontrol "$@" >> {called}',
+        "/usr/bin/logger": f'echo logger "$@" >> {called}',
+        "/var/log/hakaru-bench.json": "",
+    }.items():
+        stand_in = tmp_path / Path(path).name
+        stand_in.write_text(f"#!/bin/sh\n{body}\n")
+        stand_in.chmod(0o755)
+        assert path in script
+        script = script.replace(path, str(stand_in))
+    variables = {"SLURMD_NODENAME": "n7", "CUDA_VISIBLE_DEVICES": "0,1"}
+    subprocess.run(["/bin/sh", "-c", script], env=variables, check=True)
+    calls = called.read_text() if called.exists() else ""
+    assert ("scontrol update nodename=n7 state=drain" in calls) == is_drained
+    assert calls.startswith("logger") == (code == 1)
+
+
+def test_a_check_belongs_to_the_cluster_of_its_baseline(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several clusters nobody need name it, and an import of another one does not stop the gate."""
+    from hakaru.cli.bench import run as command
+
+    save(lake, run_of(measured(100.0)))
+    save(lake, replace(run_of(measured(1.0), id="r2"), cluster="other"))
+    assert hakaru("bench", "baseline", "ok", "--run", "r1", "-w", lake.workspace).exit_code == 0
+    asked: list[str] = []
+
+    def kept(_: Lake, job: Job) -> Run:
+        asked.append(job.cluster)
+        return run_of(measured(100.0))
+
+    monkeypatch.setattr(command, "measure_and_store", kept)
+    done = hakaru("bench", "check", "--baseline", "ok", "-w", lake.workspace)
+    assert (done.exit_code, asked) == (0, ["c"]), done.output
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(125.4, "about 2:05 left"), (9.0, "about 0:09 left"), (-1.0, "a little longer than planned")],
+)
+def test_the_time_left_is_that_of_the_budget(seconds: float, text: str) -> None:
+    assert time_left(seconds) == text
+
+
+def test_good_numbers_that_were_compared_with_nothing_say_so() -> None:
+    alone, judged = measured(100.0), replace(measured(1.0, device="cuda:1"), compared_with="peers")
+    text = "\n".join(line for line, _ in run_lines(run_of(alone, judged), 100, [], False))
+    assert "1 of 2 good measurements are correct and valid, and were compared with nothing" in text
+    text = "\n".join(line for line, _ in run_lines(run_of(judged), 100, [], False))
+    assert "compared with nothing" not in text
+
+
+def test_an_empty_name_is_no_workspace() -> None:
+    done = hakaru("bench", "history", "gemm", "-w", "")
+    assert done.exit_code == 2 and "the name of the folder is empty" in done.output
+
+
+def test_a_workspace_that_cannot_be_written_is_named(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(folders, "own_folder", refuse)
+    done = hakaru("bench", "run", "gemm", "--quick", "--cluster", "c", "-w", lake.workspace)
+    assert done.exit_code == 1 and "bench cannot be made: Read-only file system" in done.output
+
+
+def test_the_cluster_can_be_named_once_for_all_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "find_spec", lambda name: None)
+    monkeypatch.setenv("HAKARU_CLUSTER", "mn1")
+    for host in ("n1", "n2"):
+        monkeypatch.setenv("HAKARU_HOST", host)
+        assert hakaru("bench", "run", "gemm", "--quick", "-w", tmp_path).exit_code == 13
+    assert [each["cluster"] for each in list_runs(Lake.open(tmp_path))] == ["mn1", "mn1"]

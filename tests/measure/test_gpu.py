@@ -9,7 +9,7 @@ from pathlib import Path
 from hakaru.measure import gpu
 from hakaru.measure.node.machine import Machine
 
-ROW = ("GPU-aa, 00000000:07:00.0, NVIDIA A100, 8, 16, 3, 4, 1410, 1410, 61, 250.5, "
+ROW = ("GPU-aa, 00000000:07:00.0, NVIDIA A100, 8, 3, 4, 1410, 1410, 61, 250.5, "
        "0x0000000000000024, 0x0000000000000024")  # fmt: skip
 
 
@@ -23,6 +23,7 @@ def answering(answer: str | Callable[[Sequence[str]], str], root: Path = Path("/
     return Machine(root, {}, run)
 
 
+BUS = "0000:07:00.0"
 SMI = answering(f"{ROW}\n")
 
 
@@ -38,13 +39,54 @@ def test_half_a_line_is_no_card() -> None:
     assert gpu.read_cards(answering("0, GPU-aa, 0000")) == []
 
 
-def test_a_card_at_half_its_width_is_named() -> None:
-    link = gpu.declared_link("0000:07:00.0", SMI)
+def slot(root: Path, card: dict[str, str], port: dict[str, str] | None = None) -> Path:
+    """The files of a card and of the port it sits on, linked as sysfs links them."""
+    folder = root / "sys/devices/pci0000:00" / ("0000:00:01.0" if port else "") / "0000:07:00.0"
+    folder.mkdir(parents=True)
+    for where, files in ((folder, card), (folder.parent, port or {})):
+        for name, text in files.items():
+            (where / name).write_text(f"{text}\n")
+    listed = root / "sys/bus/pci/devices"
+    listed.mkdir(parents=True)
+    (listed / "0000:07:00.0").symlink_to(folder)
+    return root
+
+
+def speeds(now: str, most: str, width: str = "16") -> dict[str, str]:
+    return {
+        "current_link_width": width, "max_link_width": "16",
+        "current_link_speed": f"{now} GT/s PCIe", "max_link_speed": f"{most} GT/s PCIe",
+    }  # fmt: skip
+
+
+GEN4 = {"max_link_speed": "16.0 GT/s PCIe", "max_link_width": "8"}
+
+
+def test_a_card_at_half_its_width_is_named_also_in_a_slot_that_has_no_more(tmp_path: Path) -> None:
+    link = gpu.declared_link(BUS, answering("", slot(tmp_path, speeds("8.0", "16.0", "8"), GEN4)))
     problem = gpu.link_problem(link)
     assert problem is not None
-    assert "x8" in problem
+    assert "x8, and the card can do x16" in problem
     assert "generation 3 of 4 under load" in problem
     assert gpu.link_limit_gbytes_s(link) == 8 * 0.985
+
+
+def test_a_new_card_in_an_older_host_has_no_problem(tmp_path: Path) -> None:
+    link = gpu.declared_link(BUS, answering("", slot(tmp_path, speeds("16.0", "32.0"), GEN4)))
+    assert link == {"width": 16, "max_width": 16, "generation": 4, "max_generation": 4}
+    assert gpu.link_problem(link) is None
+
+
+def test_without_a_port_the_driver_knows_the_highest_generation(tmp_path: Path) -> None:
+    root = slot(tmp_path, speeds("8.0", "32.0"))
+    assert gpu.declared_link(BUS, answering("", root))["max_generation"] is None
+    link = gpu.declared_link(BUS, answering(ROW, root))  # which takes the width from sysfs
+    assert link == {"width": 16, "max_width": 16, "generation": 3, "max_generation": 4}
+
+
+def test_the_drivers_highest_width_is_the_slots_and_so_none() -> None:
+    link = gpu.declared_link(BUS, SMI)
+    assert link == {"width": 8, "max_width": None, "generation": 3, "max_generation": 4}
 
 
 def test_a_card_at_an_older_generation_is_named() -> None:
@@ -56,21 +98,6 @@ def test_a_card_at_an_older_generation_is_named() -> None:
     )
     assert gpu.link_problem(link | {"generation": 4}) is None
     assert gpu.link_problem(link | {"max_generation": None}) is None
-
-
-def test_sysfs_has_the_first_word(tmp_path: Path) -> None:
-    folder = tmp_path / "sys/bus/pci/devices/0000:07:00.0"
-    folder.mkdir(parents=True)
-    for name, text in {
-        "current_link_width": "16",
-        "max_link_width": "16",
-        "current_link_speed": "16.0 GT/s PCIe",
-        "max_link_speed": "16.0 GT/s PCIe",
-    }.items():
-        (folder / name).write_text(text)  # fmt: skip
-    link = gpu.declared_link("0000:07:00.0", answering(ROW, tmp_path))
-    assert link == {"width": 16, "max_width": 16, "generation": 4, "max_generation": 4}
-    assert gpu.link_problem(link) is None
 
 
 def test_an_unknown_link_is_no_problem_and_no_limit() -> None:

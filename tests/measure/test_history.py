@@ -182,10 +182,13 @@ def listed(*where: dict[str, str | None], **chosen: Any) -> dict[str, int]:
 def test_two_runs_are_compared_card_by_card_whatever_their_numbers() -> None:
     straight = {"n1/cuda:0": FIRST, "n1/cuda:1": SECOND}
     swapped = {"n1/cuda:0": SECOND, "n1/cuda:1": FIRST}
-    assert compared(straight, straight) == {"n1/cuda:0": "the same", "n1/cuda:1": "the same"}
+    assert compared(straight, straight) == {
+        "n1/cuda:0": "no sure change",
+        "n1/cuda:1": "no sure change",
+    }
     assert compared(straight, swapped) == {
-        "n1/cuda:1 (GPU-8f3b1c2d, was n1/cuda:0)": "the same",
-        "n1/cuda:0 (GPU-11112222, was n1/cuda:1)": "the same",
+        "n1/cuda:1 (GPU-8f3b1c2d, was n1/cuda:0)": "no sure change",
+        "n1/cuda:0 (GPU-11112222, was n1/cuda:1)": "no sure change",
     }
     assert compared({"n1/cuda:0": FIRST}, {"n1/cuda:0": SECOND}) == {
         "n1/cuda:0 (GPU-8f3b1c2d)": "only before",
@@ -194,10 +197,10 @@ def test_two_runs_are_compared_card_by_card_whatever_their_numbers() -> None:
 
 
 def test_a_card_without_a_uuid_is_known_by_its_place() -> None:
-    assert compared({"n1/cuda:0": None}, {"n1/cuda:0": FIRST}) == {"n1/cuda:0": "the same"}
-    assert compared({"n1/cuda:0": None}, {"n1/cuda:0": None}) == {"n1/cuda:0": "the same"}
+    assert compared({"n1/cuda:0": None}, {"n1/cuda:0": FIRST}) == {"n1/cuda:0": "no sure change"}
+    assert compared({"n1/cuda:0": None}, {"n1/cuda:0": None}) == {"n1/cuda:0": "no sure change"}
     zeros = {"n1/cuda:0": FIRST, "n1/cuda:1": FIRST}  # a driver that gives all the same
-    assert compared(zeros, zeros) == {"n1/cuda:0": "the same", "n1/cuda:1": "the same"}
+    assert compared(zeros, zeros) == {"n1/cuda:0": "no sure change", "n1/cuda:1": "no sure change"}
     moved = {"n1/cuda:0": None, "n1/cuda:1": FIRST}
     assert len(compared({"n1/cuda:0": FIRST}, moved)) == 2
 

@@ -10,6 +10,7 @@ import pytest
 
 from hakaru.errors import HakaruError
 from hakaru.measure.baseline import load, make_baseline, save
+from hakaru.measure.condition import slowed
 from hakaru.measure.fleet import Limits
 from hakaru.measure.judge import judge_by, judge_devices
 from hakaru.measure.meter import UNTESTED, Meter
@@ -69,6 +70,57 @@ def test_a_card_on_half_its_lanes_is_slow_whatever_its_bandwidth() -> None:
     assert verdicts(judged) == ["slow", "good"]
     assert "x8" in judged[0].reason
     assert "x16" in judged[0].reason
+
+
+def test_a_narrow_link_needs_no_repetitions() -> None:
+    link = {"link": {"width": 8, "max_width": 16, "generation": 3, "max_generation": 3}}
+    cards = fleet(100, 100, 96, 100, noise=0.05, num=6)
+    judged = judge_devices([*cards[:2], replace(cards[2], validity=link), cards[3]], Limits())
+    assert verdicts(judged) == ["not measured", "not measured", "slow", "not measured"]
+    assert judged[2].reason.startswith("its PCIe link is x8")
+    empty = judge_devices([replace(measured(), validity=link)], Limits())
+    assert verdicts(empty) == ["not measured"]
+
+
+QUOTA = {"quota": "a CPU quota stopped it 50% of the time"}
+
+
+def test_a_quota_is_not_the_devices_fault_unless_its_peers_are_free() -> None:
+    alone = judge_devices([replace(fleet(50)[0], validity=QUOTA)], Limits())
+    assert verdicts(alone) == ["contaminated"]
+    assert alone[0].reason.startswith("a CPU quota stopped it 50% of the time")
+    cores = fleet(100, 50, 100)
+    judged = judge_devices([cores[0], replace(cores[1], validity=QUOTA), cores[2]], Limits())
+    assert verdicts(judged) == ["good", "slow", "good"]
+    assert "slower than its peers" in judged[1].reason and QUOTA["quota"] in judged[1].reason
+    everyone = [replace(each, validity=QUOTA) for each in fleet(50, 50, 50)]
+    assert verdicts(judge_devices(everyone, Limits())) == ["contaminated"] * 3
+    noisy = [replace(each, validity=QUOTA) for each in fleet(50, 48, noise=0.05, num=6)]
+    assert verdicts(judge_devices(noisy, Limits())) == ["contaminated"] * 2
+
+
+def slowed_by(*names: str) -> dict[str, object]:
+    state = {"slowed_by": list(names)}
+    return {"clocks": state, "throttled": slowed(state)}
+
+
+@pytest.mark.parametrize(
+    "name", ["hardware slowdown", "hardware thermal slowdown", "hardware power brake"]
+)
+def test_a_card_with_a_fault_of_cooling_or_power_is_slow_also_among_its_like(name: str) -> None:
+    state = slowed_by("power cap", name)
+    (alone,) = judge_devices([replace(fleet(100)[0], validity=state)], Limits())
+    assert alone.verdict is Verdict.SLOW
+    assert alone.reason == f"the driver slows it down: power cap, {name}"
+    node = [replace(each, validity=state) for each in fleet(100, 100, 90)]
+    judged = judge_devices(node, Limits())
+    assert verdicts(judged) == ["slow"] * 3
+    assert judged[2].reason.count(name) == 1 and "slower than its peers" in judged[2].reason
+
+
+def test_a_power_cap_is_no_fault() -> None:
+    state = slowed_by("power cap", "software thermal slowdown")
+    assert verdicts(judge_devices([replace(fleet(100)[0], validity=state)], Limits())) == ["good"]
 
 
 def test_a_failed_device_stays_failed_and_is_nobodys_peer() -> None:

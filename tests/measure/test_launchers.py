@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from hakaru.measure.job import Job, Plan
 from hakaru.measure.launch import LAUNCHERS, Layout, load_all
 from hakaru.measure.launch._base import Start, run_all
 from hakaru.measure.launch.mpirun import mpirun_words
+from hakaru.measure.launch.slurm import _wait as wait_for
 from hakaru.measure.record import Run
 from hakaru.measure.run import measure
 from hakaru.measure.task import Place, find_place
@@ -50,7 +51,8 @@ def slurm(shared: Path) -> Iterator[Slurm]:
 def test_ranks_on_two_nodes_of_slurm_meet(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in slurm.env.items():
         monkeypatch.setenv(name, value)
-    plan = replace(PLAN, launcher="slurm", num_hosts=2, ranks_per_host=1)
+    # the sandbox's GPUs exist for Slurm only
+    plan = replace(PLAN, launcher="slurm", num_hosts=2, ranks_per_host=1, devices=("cpu",))
     is_complete(measure(Job.begin(slurm.folder / "ws", "c", plan)), 2)
 
 
@@ -62,6 +64,31 @@ def test_a_job_that_slurm_kills_has_failed(slurm: Slurm, monkeypatch: pytest.Mon
     run = measure(Job.begin(slurm.folder / "ws", "c", plan))
     assert run.verdict == "failed"
     assert "Slurm job" in run.measurements[0].reason
+
+
+@dataclass
+class SlurmJob:
+    """A job that Slurm says these states of, one at each look."""
+
+    states: list[str]
+    job_id: str = "7"
+
+    @property
+    def state(self) -> str:
+        return self.states[0]
+
+    def done(self, force_check: bool) -> bool:
+        del self.states[0]
+        return self.state == "COMPLETED"
+
+
+def test_a_job_in_the_queue_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that its time there does not count against the budget."""
+    monkeypatch.setattr("hakaru.measure.launch.slurm.LOOK_EVERY_S", 0.0)
+    job = SlurmJob(["", "PENDING", "CONFIGURING", "RUNNING", "RUNNING", "COMPLETED"])
+    seen: list[str] = []
+    assert wait_for(job, 0, 60.0, lambda: seen.append(job.state)) == []
+    assert seen == ["RUNNING", "RUNNING", "COMPLETED"]
 
 
 def test_each_launcher_names_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,10 @@ import math
 from contextlib import closing
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hakaru.analyses import open_session
 from hakaru.engine.duckdb import connect
@@ -14,7 +17,7 @@ from hakaru.errors import HakaruError
 from hakaru.figures.measure.stored import list_runs as list_in_page
 from hakaru.figures.measure.stored import load_view
 from hakaru.lake import Lake
-from hakaru.measure.record import from_rows, to_rows
+from hakaru.measure.record import JUDGED, PLAIN, from_rows, to_rows, verdict_of
 from hakaru.measure.store import check_label, find_run, list_runs, load_runs, save
 from hakaru.measure.verdict import EXIT_CODES, Verdict, worst
 from hakaru.schema import RUNS
@@ -51,11 +54,13 @@ def test_a_run_comes_back_as_it_was_stored(lake: Lake) -> None:
         {"median": None},
         {"validity": '{"correlation": "x"}'}, {"validity": '{"correlation": NaN}'},
         {"validity": '{"correlation": 5}'}, {"raw": "[0]", "verdict": "slow"},
+        {"raw": "[]"}, {"raw": "[abc]"}, {"raw": "[5,,6]"}, {"raw": "[5.0, ]"}, {"raw": "[05.0]"},
     ],
     ids=["unknown verdict", "half-written", "missing", "not a number", "text", "zero", "negative",
          "infinite", "a gap", "nested", "too large", "true", "far too large", "no median",
          "correlation in words",
-         "correlation NaN", "correlation of 5", "slow with 0"],
+         "correlation NaN", "correlation of 5", "slow with 0",
+         "none", "a word", "a hole", "an end without a number", "a zero before it"],
 )  # fmt: skip
 def test_a_record_that_cannot_be_read_is_not_measured(lake: Lake, change: dict[str, str]) -> None:
     (row,) = to_rows(run_of(measured(1.0, 1.0)))
@@ -70,6 +75,34 @@ def test_a_record_that_cannot_be_read_is_not_measured(lake: Lake, change: dict[s
         assert shown.verdict is load_view(session, "c", "r1").verdict is Verdict.NOT_MEASURED
     result = hakaru("bench", "list", "--runs", "-w", lake.workspace)
     assert result.exit_code == 0 and "not measured" in result.output, result.output
+
+
+def one_kind_of(text: str, verdict: str = "good") -> dict[str, object]:
+    (row,) = to_rows(run_of(measured(1.0)))
+    return {name: row[name] for name in JUDGED} | {"raw": text, "verdict": verdict}
+
+
+def plain_ones(rows: list[dict[str, object]]) -> list[bool]:
+    table = pa.Table.from_pylist(
+        rows, schema=pa.schema([(name, RUNS.arrow().field(name).type) for name in JUDGED])
+    )
+    with closing(connect(Engine())) as con:
+        con.register("judged", table)
+        return [found for (found,) in con.execute(f"SELECT {PLAIN} FROM judged").fetchall()]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.text("[]0015.., e-", max_size=9).map("[{}]".format), min_size=40, max_size=40))
+def test_what_counts_without_a_look_is_what_a_look_finds_good(texts: list[str]) -> None:
+    rows = [one_kind_of(text) for text in texts]
+    for row, is_plain in zip(rows, plain_ones(rows), strict=True):
+        assert not is_plain or verdict_of(row) == (Verdict.GOOD, ""), row["raw"]
+
+
+def test_what_is_usually_stored_needs_no_look() -> None:
+    many = [measured(*(scale * each for each in (1.0, 12.5, 99.0))) for scale in (1e-3, 1.0, 1e9)]
+    rows = [{name: row[name] for name in JUDGED} for row in to_rows(run_of(*many))]
+    assert plain_ones(rows) == [True, True, True]
 
 
 def test_a_repetition_that_is_no_number_is_stored_and_shows() -> None:

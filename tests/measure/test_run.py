@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,22 @@ import numpy as np
 import pytest
 
 from hakaru.errors import HakaruError
+from hakaru.lake import Lake
 from hakaru.measure import journal
 from hakaru.measure._base import load_all
 from hakaru.measure.fleet import FIRST_REPETITIONS
 from hakaru.measure.job import Job, Plan, unfinished
 from hakaru.measure.launch import Layout
-from hakaru.measure.run import _forgotten, measure
+from hakaru.measure.meter import UNTESTED, Meter, meter_at
+from hakaru.measure.protocol import correlation_of
+from hakaru.measure.record import Measurement
+from hakaru.measure.run import _forgotten, _with_more, measure
+from hakaru.measure.selftest import last_tests
 from hakaru.measure.simulated import simulated_fleet
+from hakaru.measure.store import save
 from hakaru.measure.task import Item, Task, journal_of
 from hakaru.measure.verdict import Verdict
-from tests.measure._runs import NOW, measured
+from tests.measure._runs import NOW, measured, run_of
 
 HOSTS = tuple(f"n{at}" for at in range(200))
 PLAN = Plan(("gemm",), {"gemm": {"dtype": ["fp64"], "size": [512]}}, hosts=HOSTS, num_hosts=200)
@@ -41,6 +47,7 @@ class Written:
     died: str = ""
     wrong: tuple[str, ...] = ()
     no_devices: bool = False
+    stops_after: int = 1_000  # items
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
     random: Any = field(default_factory=lambda: np.random.default_rng(3))
 
@@ -65,6 +72,9 @@ class Written:
             journal.append(path, {"kind": "died", "device": "any", "reason": self.died})
         if rank == 0 and len(self.asked) == self.killed_in_round:
             return
+        if len(task.items) > self.stops_after:
+            task = replace(task, items=task.items[: self.stops_after])
+            rank = -1  # whose journal has no end
         for item in [] if self.no_devices else task.items:
             if not item.wants(host, "cuda:0"):
                 continue
@@ -78,7 +88,8 @@ class Written:
                 "problem": failed if host in self.wrong else None,
                 "validity": {},
             })  # fmt: skip
-        journal.append(path, {"kind": "end", "rank": rank})
+        if rank >= 0:
+            journal.append(path, {"kind": "end", "rank": rank})
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +112,128 @@ def test_only_the_suspects_are_measured_again_and_then_decided(tmp_path: Path) -
     made = [FIRST_REPETITIONS, *(task.items[0].repetitions for _, task in rounds)]
     assert len(slow.samples) == sum(made)
     assert "each bound is wrong in 0.1% of cases" in slow.reason
+
+
+@dataclass
+class Queued(Written):
+    """Each launch waits for so long and then works for so long."""
+
+    waits_s: float = 0.0
+    works_s: float = 0.0
+    now: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def run(self, task: Path, layout: Layout, timeout_s: float, watch: Any) -> list[str]:
+        self.now += self.waits_s
+        watch()
+        self.now += self.works_s
+        return super().run(task, layout, timeout_s, watch)
+
+
+@pytest.mark.parametrize(("waits_s", "works_s", "num"), [(0, 1, 4), (5000, 1, 4), (0, 5000, 2)])
+def test_the_time_in_a_queue_is_not_that_of_the_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits_s: float, works_s: float, num: int
+) -> None:
+    nodes = Queued(
+        lambda host: 96.0 if host == "n5" else 100.0, 0.05, waits_s=waits_s, works_s=works_s
+    )
+    monkeypatch.setattr("hakaru.measure.run.time", nodes)
+    measure(Job.begin(tmp_path, "c", PLAN), nodes)
+    assert len(nodes.asked) == num
+
+
+def test_the_correlation_of_joined_rounds_is_that_of_all_repetitions() -> None:
+    first, second = measured(*[100.0] * 3, *[101.0] * 3), measured(*[99.0] * 10, *[102.0] * 10)
+    (joined,) = _with_more([first], [second])
+    assert joined.correlation == correlation_of(joined.samples) > 0.5
+
+
+def test_what_slowed_a_device_in_any_round_is_not_forgotten() -> None:
+    quota = {"quota": "a CPU quota stopped it 50% of the time"}
+    free, bound = measured(100.0, validity={"quota": None}), measured(50.0, validity=quota)
+    for rounds in ([free, bound], [bound, free]):
+        (joined,) = _with_more(rounds[:1], rounds[1:])
+        assert joined.validity == quota
+
+
+def test_the_meter_is_that_of_each_host(tmp_path: Path) -> None:
+    wrong = Meter(tested_at="2026-11-01", problem="the meter was wrong on 2026-11-01")
+    nodes = Written(lambda host: 100.0, noise=0.002)
+    tested = {"n3": Meter(0.01), "n7": wrong, "login": Meter(0.02)}
+    run = measure(Job.begin(tmp_path, "c", PLAN), nodes, tested=tested)
+    found = {each.host: each for each in run.measurements}
+    assert [host for host, each in found.items() if each.verdict is not Verdict.GOOD] == ["n7"]
+    assert found["n7"].reason == wrong.problem
+    errors = [found[host].validity["meter"]["error"] for host in ("n0", "n3")]
+    assert errors == [None, 0.01]
+
+
+def test_ranks_on_several_hosts_have_the_worst_of_their_meters() -> None:
+    wrong = Meter(problem="the meter was wrong")
+    tested = {"n1": Meter(0.01), "n2": Meter(0.03), "n3": wrong}
+    assert meter_at("n1,n2", tested) == Meter(0.03)
+    assert meter_at("n1,n2,n4", tested) == UNTESTED
+    assert meter_at("n3,n4,n1", tested) == wrong
+
+
+def test_the_last_self_test_of_each_host_counts(lake: Lake) -> None:
+    def reading(host: str, error: float, verdict: Verdict, day: int) -> Measurement:
+        when = NOW.replace(day=day)
+        return measured(
+            1.0, benchmark="selftest", quantity="reading", host=host, device="meter",
+            verdict=verdict, reason="read wrong", parameters={"truth": "a sleep"},
+            started_at=when, ended_at=when, validity={"error": error},
+        )  # fmt: skip
+
+    good, failed = Verdict.GOOD, Verdict.FAILED
+    save(lake, run_of(reading("n1", 0.3, failed, 1), reading("n2", -0.02, good, 1), id="r1"))
+    later = run_of(reading("n1", 0.01, good, 2), reading("n3", 0.0, failed, 2), id="r2")
+    save(lake, replace(later, started_at=NOW.replace(day=2)))
+    tested = last_tests(lake)
+    assert (tested["n1"].error, tested["n2"].error) == (0.01, 0.02)
+    assert str(tested["n3"].problem).endswith("(read wrong): hakaru bench selftest on n3")
+    assert set(tested) == {"n1", "n2", "n3"}
+
+
+def test_a_truth_that_was_read_wrong_must_be_read_right_again(lake: Lake) -> None:
+    """A self-test without root does not reach the quota, and says nothing of it."""
+
+    def test(day: int, **verdicts: Verdict) -> None:
+        when = NOW.replace(day=day)
+        rows = [
+            measured(
+                1.0, benchmark="selftest", quantity="reading", device="meter", verdict=verdict,
+                reason="why", parameters={"truth": truth}, started_at=when, ended_at=when,
+                validity={"error": 0.01},
+            )
+            for truth, verdict in verdicts.items()
+        ]  # fmt: skip
+        save(lake, replace(run_of(*rows, id=f"r{day}"), started_at=when))
+
+    test(1, sleep=Verdict.GOOD, quota=Verdict.FAILED)
+    test(2, sleep=Verdict.GOOD, quota=Verdict.NOT_MEASURED)
+    assert "was wrong on 2026-11-01" in str(last_tests(lake)["n1"].problem)
+    test(3, sleep=Verdict.NOT_MEASURED, quota=Verdict.GOOD, link=Verdict.CONTAMINATED)
+    assert last_tests(lake)["n1"] == Meter(0.01, "2026-11-03", untested=("link",))
+
+
+def test_what_was_measured_before_an_upgrade_does_not_count_when_the_run_resumes(
+    tmp_path: Path,
+) -> None:
+    points = {"gemm": {"dtype": ["fp64", "fp32"], "size": [512]}}
+    job = Job.begin(tmp_path, "c", replace(PLAN, chosen=points, hosts=("n0", "n1"), num_hosts=2))
+    old = {host: {"torch": "2.12.0"} for host in ("n0", "n1")}
+    first = Written(lambda host: 100.0, noise=0.002, versions=old, stops_after=1)
+    assert measure(job, first).verdict is Verdict.FAILED
+    second = Written(lambda host: 100.0, noise=0.002)
+    run = measure(job, second)
+    assert len(second.asked[0][1].items) == 1  # the other item was whole
+    assert run.verdict is Verdict.FAILED
+    assert (
+        "torch differs between attempts: 2.12.0 on n0; 2.13.0 on n0" in run.measurements[0].reason
+    )
 
 
 def test_a_run_names_whom_the_proven_procedure_names(tmp_path: Path) -> None:
@@ -222,3 +355,36 @@ def test_a_damaged_plan_is_an_error_that_names_it(tmp_path: Path, text: str) -> 
     journal.append(job.folder / "plan.json", {"plan": text})
     with pytest.raises(HakaruError, match="is damaged, so the run cannot be resumed"):
         Job.resume(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"chosen": []}, {"budget_s": "12"}, {"num_hosts": "2"}, {"devices": [1]}, {"timeout_s": "x"}],
+)
+def test_a_plan_of_wrong_types_is_damaged(tmp_path: Path, change: dict[str, Any]) -> None:
+    job = Job.begin(tmp_path, "c", PLAN)
+    (entry,), _ = journal.read(job.folder / "plan.json")
+    (job.folder / "plan.json").write_text("")
+    journal.append(job.folder / "plan.json", entry | {"plan": entry["plan"] | change})
+    with pytest.raises(HakaruError, match="is damaged, so the run cannot be resumed"):
+        Job.resume(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"samples": None}, {"item": 3}, {"problem": {"verdict": "fine"}}, {"started_at": "yesterday"}],
+)
+def test_a_record_of_another_form_has_failed(tmp_path: Path, change: dict[str, Any]) -> None:
+    class Tampered(Written):
+        def _write(self, path: Path, rank: int, host: str, task: Task) -> None:
+            super()._write(path, rank, host, task)
+            entries, _ = journal.read(path)
+            path.unlink()
+            for each in entries:
+                is_its = host == "n1" and each["kind"] == "result"
+                journal.append(path, each | change if is_its else each)
+
+    plan = replace(PLAN, hosts=HOSTS[:3], num_hosts=3)
+    run = measure(Job.begin(tmp_path, "c", plan), Tampered(lambda host: 100.0, noise=0.002))
+    failed = {each.host: each.reason for each in run.measurements if each.verdict is Verdict.FAILED}
+    assert list(failed) == ["n1"] and "left a damaged record" in failed["n1"]

@@ -94,9 +94,11 @@ def test_clocks_come_from_the_governor_else_from_cpuinfo(tmp_path: Path) -> None
 
 def test_a_quota_and_heat_are_distinguished() -> None:
     quiet = replace(validity.read_now(), wall_s=10.0, own_s=10.0, throttled_s=0.0, thermal_s=None)
-    assert validity.throttled(quiet) is None
-    assert validity.throttled(replace(quiet, thermal_s=2.0)) == "heat slowed its cores for 2.0 s"
-    assert "quota stopped it 50%" in str(validity.throttled(replace(quiet, throttled_s=5.0)))
+    assert validity.heated(quiet) is validity.stopped(quiet) is None
+    assert validity.heated(replace(quiet, thermal_s=2.0)) == "heat slowed its cores for 2.0 s"
+    assert "quota stopped it 50%" in str(validity.stopped(replace(quiet, throttled_s=5.0)))
+    # of four cores, each of which the kernel counts
+    assert "quota stopped it 75%" in str(validity.stopped(replace(quiet, throttled_s=30.0), 4))
     # heat slows a core and does not take it away; a quota does
     away = replace(quiet, own_s=5.0, thermal_s=5.0)
     assert "taken from it 50%" in str(validity.off_cpu(away))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from hakaru.measure import worker
+from hakaru.measure import journal, worker
 from hakaru.measure._base import Case
+from hakaru.measure.context import Context
 from hakaru.measure.devices import Device
 from hakaru.measure.fleet import FIRST_REPETITIONS
 from hakaru.measure.protocol import Rule, Timed
 from hakaru.measure.task import Item, Task
+from hakaru.measure.validity import Reading
 
 
 @pytest.fixture
@@ -35,21 +41,112 @@ def case(log: list[str], name: str, together: bool = True) -> Timed:
 def test_all_cards_are_loaded_at_once_before_anything_counts(log: list[str]) -> None:
     cases = {name: case(log, name) for name in ("cuda:0", "cuda:1")}
     cards = {name: Device(name, "A100") for name in cases}
-    worker._soak(cases, cards, Rule(soak_s=2.0))
+    warm: set[str] = set()
+    worker._soak(cases, cards, Rule(soak_s=2.0), {}, warm)
     assert log == ["step cuda:0", "step cuda:1", "sync cuda:0", "sync cuda:1"]
     log.clear()
-    worker._soak({"cpu:0": case(log, "cpu:0")}, {"cpu:0": Device("cpu:0", "core")}, Rule(soak_s=9))
+    worker._soak(cases, cards, Rule(soak_s=2.0), {}, warm)  # the next item finds them warm
+    cores = {"cpu:0": Device("cpu:0", "core")}
+    worker._soak({"cpu:0": case(log, "cpu:0")}, cores, Rule(soak_s=9), {}, warm)
     assert log == []
 
 
 def test_the_others_work_while_one_is_timed_and_its_own_queue_is_empty(log: list[str]) -> None:
     cases = {name: case(log, name) for name in "abc"}
-    worker._busy_others("b", cases)
-    assert log == ["step a", "step c", "sync b"]
+    worker._load_other_cards("b", cases, {})
+    assert log == [*["step a"] * 2, *["step c"] * 2, "sync b"]  # still at work when b's block ends
     log.clear()
     alone = {name: case(log, name, together=False) for name in "ab"}
-    worker._busy_others("a", alone)
+    worker._load_other_cards("a", alone, {})
     assert log == []
+
+
+@dataclass
+class Node:
+    """Cards of one model that take so long for a step; some fail after so many steps."""
+
+    seconds: dict[str, float]
+    fails_after: dict[str, int] = field(default_factory=dict)
+    together: bool = False
+    stopped: float = 0.0  # share of the time, by a quota
+    now: float = 0.0
+    log: list[str] = field(default_factory=list)
+
+    def prepare(self, context: Context) -> Case:
+        name, steps = context.device.id, itertools.count()
+
+        def step() -> None:
+            number = next(steps)
+            if number >= self.fails_after.get(name, math.inf):
+                raise RuntimeError("CUDA error: uncorrectable ECC error")
+            self.log.append(name)
+            self.now += self.seconds[name] * (1 + 0.02 * (7 * number % 5 - 2))
+
+        return Case(step, lambda s: {"rate": 1 / s}, lambda: None, together=self.together)
+
+    def read_now(self, cores: object = ()) -> Reading:
+        self.log.append("read")
+        return Reading(
+            self.now, self.now, 0.0, 0.0, self.stopped * self.now, None, None, None, None
+        )
+
+
+def measured(node: Node, log: Path, repetitions: int = 0) -> dict[str, dict[str, Any]]:
+    """What the journal says of each card after one item on all of them."""
+    cards = [Device(name, "A100") for name in node.seconds]
+    task = Task("device", (), rule=Rule(budget_s=50.0, most=60))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.perf_counter", lambda: node.now)
+        patch.setattr(worker.validity, "read_now", node.read_now)
+        patch.setattr(worker, "BENCHMARKS", SimpleNamespace(get=lambda _: node))
+        patch.setattr(worker, "contamination", lambda *_: [])
+        patch.setattr(worker, "state_under_load", lambda *_: {})
+        worker.measure_item(task, Item("gemm", repetitions=repetitions), cards, log, set())
+    entries, _ = journal.read(log)
+    return {each["device"]: each for each in entries}
+
+
+@pytest.mark.parametrize("after", [0, 5, 10])
+@pytest.mark.parametrize("repetitions", [0, 20])
+def test_the_error_of_one_card_is_its_own(tmp_path: Path, after: int, repetitions: int) -> None:
+    """In its preparation, in the first repetitions, and while all are measured again."""
+    node = Node({"cuda:0": 1.0, "cuda:1": 1.0, "cuda:2": 1.5}, {"cuda:1": after})
+    found = measured(node, tmp_path / "log", repetitions)
+    failed = found.pop("cuda:1")
+    assert failed["problem"]["verdict"] == "failed"
+    assert "uncorrectable ECC error" in failed["problem"]["reason"]
+    assert failed["samples"] == {}
+    for each in found.values():
+        assert each["problem"] is None and len(each["samples"]["rate"]) >= FIRST_REPETITIONS
+
+
+@pytest.mark.parametrize("cards", [["cuda:0"], ["cuda:0", "cuda:1"]])
+def test_where_every_card_fails_each_has_its_reason(tmp_path: Path, cards: list[str]) -> None:
+    found = measured(Node(dict.fromkeys(cards, 1.0), dict.fromkeys(cards, 8)), tmp_path / "log")
+    assert set(found) == set(cards)
+    assert all("uncorrectable ECC error" in each["problem"]["reason"] for each in found.values())
+
+
+def test_a_card_that_fails_beside_another_is_the_one_that_failed(tmp_path: Path) -> None:
+    node = Node({"cuda:0": 1.0, "cuda:1": 1.0}, {"cuda:1": 6}, together=True)
+    found = measured(node, tmp_path / "log", repetitions=6)
+    assert [found[name]["problem"] is None for name in node.seconds] == [True, False]
+
+
+def test_what_a_quota_took_is_kept_for_the_judge(tmp_path: Path) -> None:
+    (free,) = measured(Node({"cuda:0": 1.0}), tmp_path / "free").values()
+    assert free["validity"]["quota"] is None
+    (bound,) = measured(Node({"cuda:0": 1.0}, stopped=0.5), tmp_path / "bound").values()
+    assert bound["problem"] is None
+    assert bound["validity"]["quota"] == "a CPU quota stopped it 50% of the time"
+
+
+def test_the_others_get_their_work_after_the_counters_are_read(tmp_path: Path) -> None:
+    node = Node({"cuda:0": 1.0, "cuda:1": 1.0}, together=True)
+    measured(node, tmp_path / "log", repetitions=1)
+    turns = node.log[node.log.index("read") + 1 : -1]  # without the readings of the whole machine
+    first = ["read", "cuda:1", "cuda:1", "cuda:0", "read"]
+    assert turns == [*first, "read", "cuda:0", "cuda:0", "cuda:1", "read"]
 
 
 def taken(task: Task, item: Item, seconds: dict[str, float]) -> dict[str, int]:
@@ -64,7 +161,7 @@ def taken(task: Task, item: Item, seconds: dict[str, float]) -> dict[str, int]:
         cases[name] = Timed(Case(run, lambda s: {}, lambda: None))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.perf_counter", lambda: clock["now"])
-        worker._repeat(cases, item, task, lambda name: nullcontext())
+        worker._repeat(cases, item, task, lambda name: nullcontext(), {})
     return {name: len(each.seconds) for name, each in cases.items()}
 
 

@@ -61,9 +61,8 @@ class Parameter:
     quick_on_gpu: tuple[Value, ...] = ()
 
     def swept(self, quick: bool = False, on_gpu: bool = False) -> tuple[Value, ...]:
-        if on_gpu and self.on_gpu:
-            return (quick and self.quick_on_gpu) or self.on_gpu
-        return (quick and self.quick) or self.values
+        for_gpu = ((quick and self.quick_on_gpu) or self.on_gpu) if on_gpu else ()
+        return for_gpu or (quick and self.quick) or self.values
 
     def parse(self, text: str) -> Value:
         if self.values[0] == AUTO and text == AUTO:

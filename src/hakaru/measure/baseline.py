@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,16 +74,21 @@ class Baseline:
     run_id: str
     made_at: str
     entries: tuple[Entry, ...]
+    cluster: str = ""  # empty in those of before it was kept
 
     def find(self, subject: Subject) -> Entry | None:
         """By the subject alone; `match` compares the unit and the direction too."""
         return next((each for each in self.entries if each.subject == subject), None)
 
 
-def make_baseline(name: str, run: Run) -> Baseline:
-    """The medians of what is good in a run; a run in which something is not good makes none."""
+def make_baseline(name: str, *runs: Run) -> Baseline:
+    """The medians of what is good in a run; a run in which something is not good makes none.
+
+    Later runs replace what they measured again, such as the node whose slow card was replaced.
+    """
     check_name(name)
-    judged = [each for each in run.measurements if _can_be_repeated(each)]
+    run, ids = runs[0], ", ".join(run.id for run in runs)
+    judged = [each for each in _newest(runs) if _can_be_repeated(each)]
     bad = [why for each in judged if (why := _why_not(each))]
     kept = [each for each in judged if each.unit != CHECK_UNIT]
     if bad or not kept:
@@ -92,15 +98,27 @@ def make_baseline(name: str, run: Run) -> Baseline:
             if bad
             else "it has no measurement that another run could be compared with"
         )
-        raise HakaruError(f"run {run.id} cannot be a baseline: {reason}")
+        raise HakaruError(f"run {ids} cannot be a baseline: {reason}")
     groups: dict[Subject, list[Measurement]] = {}
     for each in kept:
         groups.setdefault(each.subject, []).append(each)
     try:
         entries = tuple(_entry(group) for group in groups.values())
     except ValueError as error:
-        raise HakaruError(f"run {run.id} cannot be a baseline: {error}") from None
-    return Baseline(name, run.id, datetime.now(UTC).isoformat(timespec="seconds"), entries)
+        raise HakaruError(f"run {ids} cannot be a baseline: {error}") from None
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Baseline(name, ids, now, entries, run.cluster)
+
+
+def _newest(runs: Sequence[Run]) -> list[Measurement]:
+    """Of each device of each host what the last run that has it says."""
+    found: dict[tuple[Any, ...], list[Measurement]] = {}
+    for run in runs:
+        own: dict[tuple[Any, ...], list[Measurement]] = {}
+        for each in run.measurements:
+            own.setdefault((each.subject, each.host, each.device), []).append(each)
+        found |= own
+    return [each for listed in found.values() for each in listed]
 
 
 def _why_not(each: Measurement) -> str:
@@ -135,7 +153,8 @@ def load(workspace: Path, name: str) -> Baseline:
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         entries = _without_doubles([_checked(Entry(**each)) for each in raw["entries"]])
-        return Baseline(name, str(raw["run_id"]), str(raw["made_at"]), entries)
+        cluster = str(raw.get("cluster", ""))
+        return Baseline(name, str(raw["run_id"]), str(raw["made_at"]), entries, cluster)
     except FileNotFoundError:
         known = names(workspace)
         raise HakaruError(

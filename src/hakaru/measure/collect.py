@@ -21,6 +21,13 @@ from hakaru.measure.task import Item, Task, journal_of
 from hakaru.measure.verdict import Verdict
 
 UNKNOWN_HOST = "unknown"
+NEEDED: dict[str, dict[str, type]] = {
+    "begin": {"place": dict, "devices": list},
+    "result": dict.fromkeys(("item", "benchmark", "host", "device", "model", "started_at", "ended_at"), str)
+    | dict.fromkeys(("parameters", "samples", "validity"), dict),
+    "left-out": dict.fromkeys(("item", "benchmark", "device", "reason"), str),
+    "died": {"device": str, "reason": str},
+}  # fmt: skip
 
 
 @dataclass
@@ -77,7 +84,10 @@ def gather(folder: Path, num_ranks: int, problems: Sequence[str] = ()) -> Gather
             text = f"rank {rank} {'ended before it was done' if entries else 'left no result'}"
             found.add_problem(rank, "; ".join(problems[:3]) or text)
         for entry in entries:
-            _take(found, rank, entry)
+            if _is_whole(entry):
+                _take(found, rank, entry)
+            else:
+                found.add_problem(rank, f"rank {rank} left a damaged record")
     if problems and not found.problems:
         found.add_problem(None, "; ".join(problems[:3]))
     places = {rank: each["place"] for rank, each in found.begun.items()}
@@ -110,6 +120,21 @@ def has_failed(entry: Mapping[str, Any]) -> bool:
     return bool(problem) and problem["verdict"] == Verdict.FAILED
 
 
+def _is_whole(entry: Mapping[str, Any]) -> bool:
+    """Whether a line of a journal has what is read of it, of the right types."""
+    needed = NEEDED.get(str(entry["kind"]), {})
+    if not all(isinstance(entry.get(name), kind) for name, kind in needed.items()):
+        return False
+    try:
+        for name in ("started_at", "ended_at"):
+            datetime.fromisoformat(entry.get(name, "2026-01-01"))
+        Verdict((entry.get("problem") or {"verdict": Verdict.GOOD})["verdict"])
+    except (KeyError, TypeError, ValueError):
+        return False
+    devices = entry.get("devices") or ()
+    return all(isinstance(each, dict) and {"id", "model"} <= each.keys() for each in devices)
+
+
 def _take(found: Gathered, rank: int, entry: dict[str, Any]) -> None:
     if entry["kind"] == "begin":
         found.begun[rank] = entry
@@ -138,7 +163,7 @@ def _of_result(entry: Mapping[str, Any], found: Gathered) -> Iterator[Measuremen
                 unit=quantity.unit,
                 better=quantity.better,
                 host=entry["host"],
-                device=subject or entry["device"],
+                device=_link_name(subject, entry["hosts"]) if subject else entry["device"],
                 started_at=datetime.fromisoformat(entry["started_at"]),
                 ended_at=datetime.fromisoformat(entry["ended_at"]),
                 parameters=entry["parameters"],
@@ -148,7 +173,7 @@ def _of_result(entry: Mapping[str, Any], found: Gathered) -> Iterator[Measuremen
                 reason=reason,
                 device_uuid=entry["device_uuid"],
                 validity=facts,
-                place=_place(begun.get("place", {}), entry),
+                place=_place(begun.get("place", {}), entry, subject),
             )
             yield checked(each)
 
@@ -158,20 +183,34 @@ def _subjects(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Sequence[float
     parts: dict[str, Mapping[str, Sequence[float]]] = entry.get("subjects") or {}
     if not parts or "" in parts:
         return {"": entry["samples"]}
-    return {_link_name(name, entry.get("hosts", [])): values for name, values in parts.items()}
+    return parts
 
 
 def _link_name(name: str, hosts: Sequence[str]) -> str:
     """`0>8` as `n1#0>n2#8`: the hosts' names, and the ranks, by which the ring is known."""
-    ranks = [int(each) for each in name.split(ARROW)]
-    names = [hosts[rank] if rank < len(hosts) else "unknown" for rank in ranks]
-    return ARROW.join(f"{host}{NUMBER}{rank}" for host, rank in zip(names, ranks, strict=True))
+    return ARROW.join(f"{hosts[rank]}{NUMBER}{rank}" for rank in _ends(name))
 
 
-def _place(gathered: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    ranked = "hosts" in entry
-    model = "link" if entry.get("subjects") and "" not in entry["subjects"] else entry["model"]
-    return dict(gathered) | {"model": f"{model} ranks" if ranked and model != "link" else model}
+def _link_model(name: str, hosts: Sequence[str]) -> str:
+    """Where a link is: NVLink, the way between sockets and the network differ by design.
+
+    Links inside a host are known by the places of their ends among its ranks.
+    """
+    source, target = _ends(name)
+    if hosts[source] != hosts[target]:
+        return "link between hosts"
+    first, second = (hosts[:rank].count(hosts[rank]) for rank in (source, target))
+    return f"link inside a host {first}-{second}"
+
+
+def _ends(name: str) -> tuple[int, int]:
+    source, _, target = name.partition(ARROW)
+    return int(source), int(target)
+
+
+def _place(gathered: Mapping[str, Any], entry: Mapping[str, Any], subject: str) -> dict[str, Any]:
+    model = f"{entry['model']} ranks" if "hosts" in entry else entry["model"]
+    return dict(gathered) | {"model": _link_model(subject, entry["hosts"]) if subject else model}
 
 
 def _missing(task: Task, found: Gathered) -> Iterator[Measurement]:

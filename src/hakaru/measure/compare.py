@@ -8,16 +8,27 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from hakaru.measure._base import Better
 from hakaru.measure.record import Measurement, Run
+from hakaru.measure.statistics import Interval
 from hakaru.texts import language
 
 Key = tuple[Any, ...]
 FAR_MORE = 1e4
+LEAST_LEVEL = 0.9  # of an interval that can tell anything; five repetitions reach it
+LEAST_CHANGE = 0.01  # of the value before: less is of no use to anybody, however sure it is
+WORSE, BETTER, UNSURE, SAME = "worse", "better", "no sure change", "the same"
+TOO_FEW = "too few repetitions to tell"
+ONLY_BEFORE, ONLY_AFTER = "only before", "only after"
+COMPARED = (WORSE, BETTER, UNSURE, SAME)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity in both runs; `change` is better, worse, the same, or why nothing can be said."""
+    """One quantity in both runs; `change` is one of COMPARED, or why the two cannot be compared.
+
+    The ends are those of the 95 % interval; null where there are too few repetitions for one.
+    """
 
     benchmark: str
     parameters: dict[str, Any]
@@ -29,6 +40,9 @@ class Row:
     ratio: float | None
     change: str
     device_uuid: str | None = None
+    model: str = ""
+    before_ends: tuple[float, float] | None = None
+    after_ends: tuple[float, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -119,9 +133,20 @@ def signed_share(value: float) -> str:
     return ("+" if value > 0 else "") + language("en").share(value)
 
 
+def rank(change: str) -> int:
+    """What differs first: worse, a number that is gone or came back, better, then the rest."""
+    order = (WORSE, "", BETTER, TOO_FEW, UNSURE, SAME)
+    return order.index(change if change in order else "")
+
+
 def counts(each: Measurement) -> bool:
     """Whether its number may be used: it was made, is valid and correct, and is above zero."""
-    return each.verdict in ("good", "slow") and (each.median or 0.0) > 0
+    return _number(each) is not None
+
+
+def _number(each: Measurement | None) -> Interval | None:
+    found = each.interval if each is not None and each.verdict in ("good", "slow") else None
+    return found if found is not None and found.median > 0 else None
 
 
 def _shared_uuids(every: Iterable[Seen]) -> set[str]:
@@ -141,34 +166,47 @@ def _by_key(run: Run, cards: Cards) -> dict[Key, Measurement]:
 def _row(first: Measurement | None, second: Measurement | None, where: str) -> Row:
     known = second or first
     assert known is not None
-    before, after = _value(first), _value(second)
-    ratio = after / before if before and after is not None else math.inf
+    before, after = _number(first), _number(second)
+    ratio = after.median / before.median if before and after else math.inf
     return Row(
         known.benchmark,
         dict(known.parameters),
         where,
         known.quantity,
         known.unit,
-        before,
-        after,
+        before.median if before else None,
+        after.median if after else None,
         ratio if math.isfinite(ratio) else None,
-        _change(first, second),
+        _why_not(first, second, before, after) or _change(before, after, known.better),
         known.device_uuid,
+        known.model,
+        _ends(before),
+        _ends(after),
     )
 
 
-def _value(each: Measurement | None) -> float | None:
-    return each.median if each is not None and counts(each) else None
+def _ends(found: Interval | None) -> tuple[float, float] | None:
+    return (found.low, found.high) if found and found.level >= LEAST_LEVEL else None
 
 
-def _change(first: Measurement | None, second: Measurement | None) -> str:
+def _why_not(
+    first: Measurement | None, second: Measurement | None,
+    before: Interval | None, after: Interval | None,
+) -> str:  # fmt: skip
+    """Why there are not two numbers to compare; nothing where there are."""
     if first is None or second is None:
-        return "only after" if first is None else "only before"
-    for each, when in ((first, "before"), (second, "after")):
-        if not counts(each):
-            return f"{each.verdict} {when}"
-    a, b = first.interval, second.interval
+        return ONLY_AFTER if first is None else ONLY_BEFORE
+    if before is None:
+        return f"{first.verdict} before"
+    return f"{second.verdict} after" if after is None else ""
+
+
+def _change(a: Interval | None, b: Interval | None, better: Better) -> str:
     assert a is not None and b is not None
+    if min(a.level, b.level) < LEAST_LEVEL:
+        return TOO_FEW
     if a.low <= b.high and b.low <= a.high:
-        return "the same"
-    return "better" if (b.median > a.median) == (second.better == "higher") else "worse"
+        return UNSURE
+    if abs(b.median / a.median - 1) < LEAST_CHANGE:
+        return SAME
+    return BETTER if (b.median > a.median) == (better == "higher") else WORSE

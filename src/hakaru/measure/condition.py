@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -24,7 +24,7 @@ def contamination(
     `machine` is of all cores, `span` of the device's own while it was its turn.
     """
     if device.kind == "gpu":
-        others = _others_on(device)
+        others = others_on(device)
         host = _host_problems(machine) if benchmark in HOST_BOUND else []
         return [*([others] if others else []), *host]
     taken = (
@@ -39,11 +39,11 @@ def _host_problems(machine: validity.Reading) -> list[str]:
     return validity.problems(machine, os.cpu_count() or 1)
 
 
-def _others_on(device: Device) -> str | None:
-    """Who else is on the card; what cannot be known is a reason too."""
+def others_on(device: Device, friends: Collection[int] = ()) -> str | None:
+    """Who else is on the card, besides `friends` of this run; what cannot be known is a reason too."""
     is_amd = torch().version.hip is not None
     listed = gpu.read_rocm_processes() if is_amd else gpu.read_processes(device.uuid)
-    others = gpu.strangers(listed, os.getpid())
+    others = gpu.strangers([pid for pid in listed if pid not in friends], os.getpid())
     if others is None:
         tool = "rocm-smi" if is_amd else "nvidia-smi"
         return (

@@ -75,7 +75,7 @@ STANDARD = Limits()
 
 
 class State(StrEnum):
-    """What is said of a card; undecided is neither good nor slow."""
+    """The verdict on a card; undecided is neither good nor slow."""
 
     GOOD = "good"
     SLOW = "slow"

@@ -14,8 +14,13 @@ from typing import Any
 from hakaru.measure.node import driver, pci
 from hakaru.measure.node.machine import HERE, Machine, Unread
 
+FROM_DRIVER = {
+    "width": "pcie.link.width.current",
+    "generation": "pcie.link.gen.current",
+    "max_generation": "pcie.link.gen.max",  # of the card in this system
+}
 FIELDS = (
-    "uuid", "pci.bus_id", "name", *driver.LINK_FIELDS, "clocks.sm", "clocks.max.sm", "temperature.gpu",
+    "uuid", "pci.bus_id", "name", *FROM_DRIVER.values(), "clocks.sm", "clocks.max.sm", "temperature.gpu",
     "power.draw", *driver.CLOCK_FIELDS,
 )  # fmt: skip
 GBYTES_PER_LANE = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
@@ -85,15 +90,25 @@ def slowing_reasons(card: dict[str, Any]) -> list[str]:
 
 
 def declared_link(bus: str | None, machine: Machine = HERE) -> dict[str, Any]:
-    """Width and generation of a card's link, now and at most: from sysfs, else from the driver."""
-    names = ("width", "max_width", "generation", "max_generation")
+    """Width and generation of a card's link, now and at most: from sysfs, else from the driver.
+
+    A card and its port agree on the generation that both have. The card's own width only sysfs knows: the
+    driver's most is that of the slot, so that a narrow slot would look whole.
+    """
     link = pci.read_link(machine, bus or "none")
-    now, most = pci.generation(link["speed"]), pci.generation(link["max_speed"])
-    found = (link["width"], link["max_width"], now, most)
-    if not (link["width"] and link["max_width"]):
+    ends = [link["max_speed"], pci.port_speed(machine, bus or "none")]
+    most = [generation for speed in ends if (generation := pci.generation(speed))]
+    found = {
+        "width": link["width"],
+        "max_width": link["max_width"],
+        "generation": pci.generation(link["speed"]),
+        "max_generation": min(most) if len(most) == len(ends) else None,
+    }
+    if None in (found[name] for name in FROM_DRIVER):
         cards = [card for card in read_cards(machine) if bus and card["bus"] == bus]
-        found = next((tuple(card[name] for name in driver.LINK_FIELDS) for card in cards), found)
-    return dict(zip(names, found, strict=True))
+        for name, field in FROM_DRIVER.items() if cards else ():
+            found[name] = found[name] or cards[0][field]
+    return found
 
 
 def link_problem(link: dict[str, Any]) -> str | None:

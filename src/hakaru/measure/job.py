@@ -7,7 +7,7 @@ import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +29,15 @@ from hakaru.settings import check_cluster_name
 PLAN_FILE = "plan.json"
 STORED = "stored"
 LOCK = "lock"
+SLURM_GPUS = ("gpus_per_node", "num_gpus", "gres", "gpus_per_task")  # as submitit takes them
+# of the fields of a plan whose type is not that of their usual value alone
+TYPES: dict[str, tuple[type, ...]] = {
+    "budget_s": (int, float),
+    "timeout_s": (int, float, type(None)),
+    "tolerance": (int, float, type(None)),
+    "label": (str, type(None)),
+    "baseline": (str, type(None)),
+}
 HERE_ONLY = ("local", "torchrun")
 # what each scope may take of the budget
 SHARES = {"device": 0.35, "ranks": 0.25, "machine": 0.40}
@@ -125,7 +134,7 @@ class Job:
             tuples = {key: tuple(raw[key]) for key in ("names", "devices", "hosts")}
             started, host = datetime.fromisoformat(entry["started_at"]), str(entry["host"])
             plan = Plan(**(raw | tuples))
-            whole = entry["id"] == name and 0 < float(plan.budget_s) < math.inf
+            whole = entry["id"] == name and _is_whole(plan) and 0 < plan.budget_s < math.inf
             check_label(plan.label)
         except (IndexError, KeyError, TypeError, ValueError, HakaruError):
             whole = False
@@ -156,6 +165,16 @@ class Job:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def _is_whole(plan: Plan) -> bool:
+    """Whether each field is of the type that it is written with."""
+    usual = Plan()
+    texts = (*plan.names, *plan.devices, *plan.hosts)
+    return all(isinstance(each, str) for each in texts) and all(
+        isinstance(getattr(plan, each.name), TYPES.get(each.name, type(getattr(usual, each.name))))
+        for each in fields(Plan)
+    )
+
+
 def unfinished(workspace: Path) -> list[str]:
     """Runs that were begun, are not stored and are not under way, the oldest first."""
     folders = [path.parent for path in sorted(bench_folder(workspace).glob(f"*/{PLAN_FILE}"))]
@@ -174,7 +193,9 @@ def _is_locked(folder: Path) -> bool:
 
 
 def uses_gpus(launcher: str, devices: Sequence[str], options: Mapping[str, Any]) -> bool:
-    """Whether GPUs will be measured: those that Slurm is asked for, else those of this machine."""
+    """Whether GPUs will be measured: those named or asked of Slurm, else those of this machine."""
+    if any(name.rpartition("/")[2].partition(":")[0] in ("cuda", "gpu") for name in devices):
+        return True
     if launcher == "slurm":
         return slurm_gpus(options) > 0
     from hakaru.measure.devices import torch_names
@@ -183,9 +204,17 @@ def uses_gpus(launcher: str, devices: Sequence[str], options: Mapping[str, Any])
 
 
 def slurm_gpus(options: Mapping[str, Any]) -> int:
-    """The GPUs of a node that a job asks for, as `gpus_per_node=8` or `gres=gpu:a100:8`."""
-    for name in ("gpus_per_node", "gres"):
-        kind, _, number = str(options.get(name, "")).rpartition(":")
-        if number.isdecimal() and (name == "gpus_per_node" or "gpu" in kind):
-            return int(number)
-    return 0
+    """The GPUs of a node that a job asks for, as `gpus_per_node=8` or `gres=gpu:a100:8`.
+
+    With `gpus_per_task` each rank is given its own; how many ranks a node has is not said, so it is one.
+    """
+    asked = {name: str(options.get(name, "")).split(",") for name in SLURM_GPUS}
+    gres = [each for each in asked.pop("gres") if each.split(":")[0] == "gpu"]
+    of_task = _num_gpus(asked.pop("gpus_per_task"))
+    return sum(map(_num_gpus, asked.values())) or _num_gpus(gres) or min(of_task, 1)
+
+
+def _num_gpus(words: Sequence[str]) -> int:
+    """As `8`, `a100:8`, `gpu:a100:8`; one where a kind has no number."""
+    numbers = [word.rpartition(":")[2] for word in words if word]
+    return sum(int(number) if number.isdecimal() else 1 for number in numbers)

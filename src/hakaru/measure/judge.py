@@ -23,6 +23,7 @@ from hakaru.measure.fleet import (
     assess,
     name_slow,
 )
+from hakaru.measure.node import driver
 from hakaru.measure.record import Measurement, Subject
 from hakaru.measure.verdict import Verdict
 
@@ -40,7 +41,12 @@ def judge_devices(measurements: Sequence[Measurement], limits: Limits) -> list[M
         fleet = [judged[at] for at in places]
         for at, verdict in zip(places, _judge_fleet(fleet, limits), strict=True):
             judged[at] = verdict
-    return [_with_link(each) for each in judged]
+    return [by_its_record(each) for each in judged]
+
+
+def by_its_record(each: Measurement) -> Measurement:
+    """What the link, the driver and the quota say of a device, whatever its peers do."""
+    return _with_quota(_with_faults(_with_link(each)))
 
 
 def checked(each: Measurement) -> Measurement:
@@ -152,8 +158,8 @@ def _way(deficit: float) -> str:
 
 def _cause(each: Measurement, verdict: Verdict) -> str:
     """What the record itself says of the reason."""
-    throttled = each.validity.get("throttled")
-    return f"; {throttled}" if verdict is Verdict.SLOW and throttled else ""
+    known = [each.validity.get(name) for name in ("quota", "throttled")]
+    return "".join(f"; {what}" for what in known if what and verdict is Verdict.SLOW)
 
 
 def _with_link(each: Measurement) -> Measurement:
@@ -163,10 +169,35 @@ def _with_link(each: Measurement) -> Measurement:
         return each
     limit = each.validity.get("link_limit_gbytes_s")
     problem = gpu.link_problem(link) or gpu.copy_problem(limit, each.median)
-    if problem is None or each.verdict not in (Verdict.GOOD, Verdict.SLOW):
+    if problem is None or not _is_compared(each):
         return each
     reason = f"{problem}; {each.reason}" if each.verdict is Verdict.SLOW else problem
     return each.judged(Verdict.SLOW, reason)
+
+
+def _with_faults(each: Measurement) -> Measurement:
+    """A card that its cooling or power supply slows down is slow, also if all its peers are."""
+    clocks = each.validity.get("clocks")
+    names = clocks.get("slowed_by", ()) if isinstance(clocks, dict) else ()
+    what = str(each.validity.get("throttled"))
+    if not set(driver.FAULTS) & set(names) or not _is_compared(each) or what in each.reason:
+        return each
+    reason = f"{what}; {each.reason}" if each.verdict is Verdict.SLOW else what
+    return each.judged(Verdict.SLOW, reason)
+
+
+def _with_quota(each: Measurement) -> Measurement:
+    """Under a CPU quota the numbers are not the device's, unless free peers show what it costs."""
+    quota = each.validity.get("quota")
+    if not quota or each.verdict is Verdict.SLOW or not _is_compared(each):
+        return each
+    return each.judged(Verdict.CONTAMINATED, f"{quota}; measure it without the quota")
+
+
+def _is_compared(each: Measurement) -> bool:
+    """Whether its numbers are valid and correct, and its peers had their say, be it undecided."""
+    undecided = each.verdict is Verdict.NOT_MEASURED and bool(each.samples)
+    return undecided or each.verdict in (Verdict.GOOD, Verdict.SLOW)
 
 
 def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measurement:

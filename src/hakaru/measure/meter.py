@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from hakaru.measure.record import Measurement
@@ -26,3 +27,9 @@ class Meter:
 
 
 UNTESTED = Meter()
+
+
+def meter_at(host: str, tested: Mapping[str, Meter]) -> Meter:
+    """The meter of a host by its own self-test; of `n1,n2`, as ranks have it, the worst of them."""
+    meters = [tested.get(name, UNTESTED) for name in host.split(",")]
+    return max(meters, key=lambda each: (bool(each.problem), each.error is None, each.error or 0.0))

@@ -129,7 +129,9 @@ def environment() -> dict[str, str]:
     }
 
 
-def differences(places: Mapping[int, Mapping[str, Any]]) -> list[tuple[list[int], str]]:
+def differences(
+    places: Mapping[int, Mapping[str, Any]], between: str = "nodes"
+) -> list[tuple[list[int], str]]:
     """Versions that are not the same on all ranks: who is in the minority, and the difference in words."""
     found = []
     names = sorted({name for place in places.values() for name in place.get("versions", {})})
@@ -141,7 +143,7 @@ def differences(places: Mapping[int, Mapping[str, Any]]) -> list[tuple[list[int]
             usual = max(ranks, key=lambda value: len(ranks[value]))
             odd = sorted(rank for value, those in ranks.items() if value != usual for rank in those)
             listed = "; ".join(f"{value} on {_hosts(places, on)}" for value, on in ranks.items())
-            found.append((odd, f"{name} differs between nodes: {listed}"))
+            found.append((odd, f"{name} differs between {between}: {listed}"))
     return found
 
 

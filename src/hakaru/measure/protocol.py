@@ -7,9 +7,10 @@ so decide alike when to stop.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from hakaru.measure._base import Case
@@ -80,14 +81,30 @@ def prepare(case: Case, rule: Rule, ranks: Ranks) -> Timed:
     step_s = time_block(case, 1, ranks)  # the first may load libraries
     for _ in range(rule.num_warm_up):
         step_s = time_block(case, 1, ranks)
-    num_steps = max(1, round(rule.block_s / max(step_s, 1e-7)))
+    num_steps = _steps_of(rule.block_s, step_s)
     if num_steps > 1:  # a single step of a fast case is mostly clock
-        step_s = time_block(case, max(1, num_steps // 4), ranks)
-        num_steps = max(1, min(1_000_000, round(rule.block_s / max(step_s, 1e-7))))
+        num_steps = _steps_of(rule.block_s, time_block(case, math.ceil(num_steps / 4), ranks))
     return Timed(case, num_steps)
 
 
+def _steps_of(block_s: float, step_s: float) -> int:
+    """That last at least as long as a block."""
+    return max(1, min(1_000_000, math.ceil(block_s / max(step_s, 1e-7) - 1e-6)))
+
+
 On = Callable[[str], AbstractContextManager[object]]
+Errors = dict[str, Exception]  # by the name of the case
+
+
+@contextmanager
+def noted(name: str, failed: Errors | None) -> Iterator[None]:
+    """The error of one case is kept, so that the others go on; nothing is caught without `failed`."""
+    try:
+        yield
+    except Exception as error:
+        if failed is None:
+            raise
+        failed[name] = error.with_traceback(None)  # which would keep its arrays
 
 
 def take_turns(
@@ -96,14 +113,20 @@ def take_turns(
     ranks: Ranks | None = None,
     on: On = lambda _: nullcontext(),
     is_over: Callable[[], bool] = lambda: False,
+    failed: Errors | None = None,
 ) -> None:
-    """So many repetitions of each case, in turn: forwards and backwards (ABBA), so that drift cancels."""
+    """So many repetitions of each case, in turn: forwards and backwards (ABBA), so that drift cancels.
+
+    A case that is in `failed`, or gets there, takes no more turns; without it the first error ends all.
+    """
     group = ranks or Alone()
     group.barrier()
     for number in range(max(counts.values(), default=0)):
         names = [name for name in cases if counts.get(name, 0) > number]
         for name in names if number % 2 == 0 else names[::-1]:
-            with on(name):
+            if failed and name in failed:
+                continue
+            with noted(name, failed), on(name):
                 timed = cases[name]
                 timed.seconds.append(time_block(timed.case, timed.num_steps, group))
         if is_over():
@@ -115,10 +138,12 @@ def repeat(
     rule: Rule,
     ranks: Ranks | None = None,
     on: On = lambda _: nullcontext(),
+    failed: Errors | None = None,
 ) -> None:
     """Take repetitions of all cases in turn until each median is known well, or the time is spent.
 
-    The time is that of the repetitions, which all ranks know: to ask for another would cost a round of talk.
+    The time is that of the repetitions, which all ranks know: another clock would cost another exchange of
+    messages.
     """
 
     def is_over() -> bool:
@@ -129,4 +154,4 @@ def repeat(
         )
         return number >= rule.least and enough
 
-    take_turns(cases, dict.fromkeys(cases, rule.most), ranks, on, is_over)
+    take_turns(cases, dict.fromkeys(cases, rule.most), ranks, on, is_over, failed)

@@ -80,7 +80,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Run:
-    """One call of `hakaru bench`: its measurements, and what it left out and why."""
+    """One call of `hakaru bench`: its measurements, what it left out and why, and an import's notes."""
 
     id: str
     cluster: str
@@ -89,6 +89,7 @@ class Run:
     source: str = OWN
     label: str | None = None
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -136,6 +137,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Run]:
 
 def _row(run: Run, each: Measurement) -> dict[str, Any]:
     interval = each.interval
+    texts = {"left_out": list(run.left_out)} | ({"notes": list(run.notes)} if run.notes else {})
     return {
         "cluster": run.cluster,
         "run_id": run.id,
@@ -162,13 +164,13 @@ def _row(run: Run, each: Measurement) -> dict[str, Any]:
         "verdict": each.verdict.value,
         "reason": each.reason,
         "validity": json.dumps(dict(each.validity) | {"correlation": each.correlation}, sort_keys=True),
-        "place": json.dumps(dict(each.place) | {"left_out": list(run.left_out)}, sort_keys=True),
+        "place": json.dumps(dict(each.place) | texts, sort_keys=True),
     }  # fmt: skip
 
 
 def _run(cluster: str, id: str, rows: Sequence[Mapping[str, Any]]) -> Run:
     first = min(rows, key=lambda row: row["started_at"])
-    left_out = _object(first["place"]).get("left_out")
+    place = _object(first["place"])
     return Run(
         id=id,
         cluster=cluster,
@@ -176,8 +178,15 @@ def _run(cluster: str, id: str, rows: Sequence[Mapping[str, Any]]) -> Run:
         measurements=tuple(_measurement(row) for row in rows),
         source=first["source"] or OWN,
         label=first["label"],
-        left_out=tuple(map(str, left_out)) if isinstance(left_out, list) else (),
+        left_out=texts_of(place, "left_out"),
+        notes=texts_of(place, "notes"),
     )
+
+
+def texts_of(place: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """What a run left out, or its notes; both are stored with the place of each of its rows."""
+    found = place.get(name)
+    return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
 def verdict_of(row: Mapping[str, Any]) -> tuple[Verdict, str]:
@@ -196,17 +205,18 @@ def verdict_of(row: Mapping[str, Any]) -> tuple[Verdict, str]:
 
 
 # SQL, in the words that both engines share: rows of which the stored verdict surely holds by `verdict_of`,
-# so that lists of runs need not read every repetition; all others are looked at one by one
-_NOT_PLAIN = (
-    *("%e%", "%N%", "%I%", "%null%", '%"%', "%-%", "[[%"),
-    *("[0.0%", "%, 0.0%", "[0,%", "%, 0,%", "%, 0]", "[0]"),
-)
+# so that lists of runs need not read every repetition; all others are looked at one by one. A repetition is
+# a number above 0 of few digits, as it is mostly written; without braces, which mark places for values.
+# Lists are short, because Java's expressions go some calls deeper for each number.
+MOST_PLAIN = 1_000  # characters
+_NUMBER = "([1-9][0-9]*[.][0-9]+|0[.]0*[1-9][0-9]*)"
+_TOO_LONG = "[0-9]" * 20
 PLAIN = f"""coalesce(
     verdict IN ('failed', 'contaminated', 'not measured')
     OR verdict IN ('good', 'slow') AND median > 0 AND median < 1e300
-       AND validity LIKE '%"correlation": 0%' AND raw LIKE '[%]'
-       AND length(raw) <= 20 * num_repetitions + 2
-       AND {" AND ".join(f"raw NOT LIKE '{each}'" for each in _NOT_PLAIN)}, false)"""
+       AND validity LIKE '%"correlation": 0%' AND length(raw) <= {MOST_PLAIN} AND raw LIKE '[%]'
+       AND regexp_extract(raw, '{_TOO_LONG}', 0) = ''
+       AND regexp_extract(raw, '^.{_NUMBER}(, {_NUMBER})*.$', 0) = raw, false)"""
 
 
 def _problem(row: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hakaru.errors import MissingExtraError
-from hakaru.measure import journal
+from hakaru.measure import journal, place
 from hakaru.measure._base import BENCHMARKS
 from hakaru.measure.collect import (
     Gathered,
@@ -22,10 +23,10 @@ from hakaru.measure.collective._judge import judge_links
 from hakaru.measure.context import EXTRA
 from hakaru.measure.fleet import FIRST_REPETITIONS
 from hakaru.measure.job import Job, Plan, slurm_gpus
-from hakaru.measure.judge import judge_devices, wanted_again
+from hakaru.measure.judge import by_its_record, judge_devices, wanted_again
 from hakaru.measure.launch import LAUNCHERS, Launcher, Layout
-from hakaru.measure.meter import UNTESTED, Meter
-from hakaru.measure.protocol import Rule
+from hakaru.measure.meter import Meter, meter_at
+from hakaru.measure.protocol import Rule, correlation_of
 from hakaru.measure.record import Measurement, Run
 from hakaru.measure.task import Item, Task, journal_of
 from hakaru.measure.verdict import Verdict
@@ -33,8 +34,14 @@ from hakaru.measure.verdict import Verdict
 START_S = 4.0  # what starting the workers costs
 LEAST_ITEM_S = 0.15
 MOST_CPU_RANKS = 16
+LOOK_EVERY_S = 1.0
 MOST_ROUNDS = 8
 TIMES_LATE = 4.0
+ALONE = "Collectives: they need two ranks or more"
+NOT_PLANNED = (
+    "the ranks have GPUs, and sizes and ranks were chosen for processors: add --device cuda, and "
+    "--ranks-per-host with the number of GPUs of a host"
+)
 SOAK_S, QUICK_SOAK_S = 10.0, 1.0
 Progress = Callable[[float, str], None]
 LeftOut = dict[str, set[str]]  # what was left out and why, and the items that it is about
@@ -44,9 +51,9 @@ def measure(
     job: Job,
     launcher: Launcher | None = None,
     progress: Progress = lambda share, text: None,
-    meter: Meter = UNTESTED,
+    tested: Mapping[str, Meter] | None = None,
 ) -> Run:
-    """Measure what the plan says, and judge it; nothing is stored."""
+    """Measure what the plan says, and judge it; nothing is stored. `tested` has the meter of each host."""
     plan = job.plan
     chosen = launcher or _launcher(plan)
     clock = _Clock(progress, plan)
@@ -59,6 +66,9 @@ def measure(
                 found += [unmeasured(each, lacking) for each in items]
             elif items and scope == "device":
                 found += _measure_devices(job, chosen, clock, left_out)
+            elif items and _is_one_card(plan):
+                left_out[ALONE] = set()
+                continue
             elif items:
                 found += judge_links(_measure_ranks(job, chosen, clock, left_out))
             found += _forgotten(items, found, left_out)
@@ -68,7 +78,7 @@ def measure(
         job.id,
         job.cluster,
         job.started_at,
-        tuple(meter.applied(each) for each in found),
+        tuple(meter_at(each.host, tested or {}).applied(each) for each in found),
         label=plan.label,
         left_out=tuple(left_out),
     )
@@ -118,13 +128,11 @@ def _measure_devices(
     task = Task("device", tuple(items), plan.devices, rule, plan.limits)
     gathered = _launch(job, "device", task, launcher, layout, clock)
     # half for the rounds, however long the first launch took to start
-    deadline = time.monotonic() + seconds / 2
+    until_s = clock.running_s + seconds / 2
     _note_left_out(gathered, left_out)
     found = measurements(task, gathered)
     if several:
-        found = _in_rounds(
-            job, launcher, task, found, _given_names(plan, gathered), deadline, clock
-        )
+        found = _in_rounds(job, launcher, task, found, _given_names(plan, gathered), until_s, clock)
     return judge_devices(found, plan.limits)
 
 
@@ -134,7 +142,7 @@ def _in_rounds(
     task: Task,
     found: list[Measurement],
     names: Mapping[str, str],
-    deadline: float,
+    until_s: float,
     clock: _Clock,
 ) -> list[Measurement]:
     """Measure the suspects again, a sitting a round, until all are decided or time is over."""
@@ -142,7 +150,7 @@ def _in_rounds(
         wanted = wanted_again(found, job.plan.limits)
         folder = f"device-{number}"
         # a round that was begun before the run was interrupted is finished in any case
-        if not wanted or (time.monotonic() >= deadline and not (job.folder / folder).exists()):
+        if not wanted or (clock.running_s >= until_s and not (job.folder / folder).exists()):
             return found
         again = replace(task, items=_items_again(task, wanted), devices=())
         hosts = tuple(dict.fromkeys(names.get(each.host, each.host) for each, _ in wanted))
@@ -191,7 +199,16 @@ def _with_more(first: Sequence[Measurement], more: Sequence[Measurement]) -> lis
         elif other.verdict is not Verdict.GOOD:
             joined.append(other)
         else:
-            joined.append(replace(each, samples=(*each.samples, *other.samples)))
+            samples = (*each.samples, *other.samples)
+            is_worse = by_its_record(other).verdict is not Verdict.GOOD
+            joined.append(
+                replace(
+                    each,
+                    samples=samples,
+                    correlation=correlation_of(samples),
+                    validity=other.validity if is_worse else each.validity,
+                )
+            )
     return [*joined, *second.values()]
 
 
@@ -199,7 +216,7 @@ def _measure_ranks(
     job: Job, launcher: Launcher, clock: _Clock, left_out: LeftOut
 ) -> list[Measurement]:
     plan = job.plan
-    layout = Layout(plan.hosts, _ranks_per_host(plan), plan.num_hosts)
+    layout = _layout_of_ranks(plan)
     items = plan.items("ranks")
     seconds = max(plan.budget_of("ranks") - START_S, len(items) * LEAST_ITEM_S)
     rule = _rule(plan, seconds / len(items))
@@ -207,7 +224,23 @@ def _measure_ranks(
     task = Task("ranks", tuple(items), plan.devices, rule)
     gathered = _launch(job, "ranks", task, launcher, layout, clock)
     _note_left_out(gathered, left_out)
-    return measurements(task, gathered)
+    found = measurements(task, gathered)
+    devices = [device for each in gathered.begun.values() for device in each["devices"]]
+    if plan.on_gpu or not any(str(device["id"]).startswith("cuda") for device in devices):
+        return found
+    return [
+        each.judged(Verdict.NOT_MEASURED, NOT_PLANNED) if each.verdict is Verdict.GOOD else each
+        for each in found
+    ]
+
+
+def _is_one_card(plan: Plan) -> bool:
+    """Whether there is one card alone, and nobody asked by name for what takes two."""
+    return plan.on_gpu and not plan.names and _layout_of_ranks(plan).num_ranks < 2
+
+
+def _layout_of_ranks(plan: Plan) -> Layout:
+    return Layout(plan.hosts, _ranks_per_host(plan), plan.num_hosts)
 
 
 def _lacking(items: Sequence[Item], launcher: Launcher) -> str | None:
@@ -250,8 +283,13 @@ def _launch(
         path = todo.write(folder)
         limit = job.plan.timeout_s or TIMES_LATE * job.plan.budget_s + 120
         count = len(todo.items)
+        looked = -math.inf
 
         def watch() -> None:
+            nonlocal looked
+            if time.monotonic() - looked < LOOK_EVERY_S:  # reading takes time of what is measured
+                return
+            looked = time.monotonic()
             entries, _ = journal.read(journal_of(folder, 0))
             seen = [each for each in entries if each["kind"] in ("result", "left-out")]
             last = f"{seen[-1]['benchmark']}" if seen else name
@@ -281,6 +319,8 @@ def _joined(earlier: Sequence[Gathered], latest: Gathered) -> Gathered:
     taken: set[str] = set()
     for each in earlier:
         new = each.done - taken
+        if new:
+            _compare_versions(each, latest)
         latest.results += [e for e in each.results if e["item"] in new or has_failed(e)]
         latest.left_out += [e for e in each.left_out if e["item"] in new]
         latest.begun = (
@@ -288,6 +328,14 @@ def _joined(earlier: Sequence[Gathered], latest: Gathered) -> Gathered:
         )  # that an earlier attempt broke off is no problem now
         taken |= new
     return latest
+
+
+def _compare_versions(earlier: Gathered, latest: Gathered) -> None:
+    """What was measured before an upgrade does not stand beside what was measured after it."""
+    for rank in earlier.begun.keys() & latest.begun.keys():
+        places = {at: each.begun[rank]["place"] for at, each in enumerate((earlier, latest))}
+        for _, text in place.differences(places, "attempts"):
+            latest.add_problem(rank, f"{text}; measure anew")
 
 
 def _rule(plan: Plan, item_s: float) -> Rule:
@@ -321,15 +369,19 @@ class _Clock:
     def __init__(self, progress: Progress, plan: Plan) -> None:
         self.progress, self.plan = progress, plan
         self.done, self.now = 0.0, 0.0
-        self.began = time.monotonic()
+        self.running_s = 0.0  # of what was launched, without the time in a queue
+        self.since: float | None = None
 
     def begin(self, scope: str, text: str) -> None:
         self.now = self.plan.budget_of(scope) / self.plan.budget_s
+        self.since = None
         self.progress(self.done, text)
 
     def inside(self, share: float, text: str) -> None:
+        self.since = self.since or time.monotonic()
         self.progress(min(1.0, self.done + self.now * share), text)
 
     def end(self, scope: str) -> None:
         self.done = min(1.0, self.done + self.now)
         self.now = 0.0
+        self.running_s += time.monotonic() - self.since if self.since is not None else 0.0

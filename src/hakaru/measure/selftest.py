@@ -11,7 +11,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -25,7 +25,7 @@ from hakaru.measure.collect import gather, measurements
 from hakaru.measure.context import EXTRA, Alone
 from hakaru.measure.launch import Layout
 from hakaru.measure.launch.namespaces import Namespaces
-from hakaru.measure.meter import UNTESTED, Meter
+from hakaru.measure.meter import Meter
 from hakaru.measure.place import gather as gather_place
 from hakaru.measure.place import host_name
 from hakaru.measure.protocol import Rule, Timed, repeat
@@ -60,21 +60,37 @@ def self_test(cluster: str, progress: Progress = lambda share, text: None) -> Ru
     return Run(new_run_id(started), cluster, started, rows, label="selftest")
 
 
-def last_test(lake: Lake, host: str | None = None) -> Meter:
-    """What this host's last self-test says of the meter: the largest error, or that it was wrong."""
-    here = host or host_name()
-    for run in reversed(load_runs(lake, benchmark=SELFTEST)):
-        own = [each for each in run.measurements if each.host == here]
-        when = f"{run.started_at:%Y-%m-%d}"
-        if wrong := [each for each in own if each.verdict is Verdict.FAILED]:
-            reason = f"the meter was wrong on {when} ({wrong[0].reason}): hakaru bench selftest"
-            return Meter(tested_at=when, problem=reason)
-        good = [each for each in own if each.verdict is Verdict.GOOD and "error" in each.validity]
-        if good:
-            errors = [abs(float(each.validity["error"])) for each in good]
-            left = tuple(str(each.parameters["truth"]) for each in own if each not in good)
-            return Meter(max(errors), when, untested=left)
-    return UNTESTED
+def last_tests(lake: Lake) -> dict[str, Meter]:
+    """What each host's self-tests say of its meter; of each truth the last reading that is good or wrong.
+
+    A truth that was read wrong stays so until it is read right: a later test may not have reached it.
+    """
+    readings: dict[str, dict[str, Measurement]] = {}
+    for run in load_runs(lake, benchmark=SELFTEST):  # the oldest first
+        for each in run.measurements:
+            own = readings.setdefault(each.host, {})
+            truth = str(each.parameters["truth"])
+            if each.verdict in (Verdict.GOOD, Verdict.FAILED) or truth not in own:
+                own[truth] = each
+    found = {host: _meter(host, own) for host, own in readings.items()}
+    return {host: meter for host, meter in found.items() if meter is not None}
+
+
+def _meter(host: str, readings: Mapping[str, Measurement]) -> Meter | None:
+    """The largest error, or that it was wrong; None where nothing could be tested."""
+    newest = max(each.started_at for each in readings.values())
+    if wrong := [each for each in readings.values() if each.verdict is Verdict.FAILED]:
+        when = f"{wrong[0].started_at:%Y-%m-%d}"
+        reason = (
+            f"the meter was wrong on {when} ({wrong[0].reason}): hakaru bench selftest on {host}"
+        )
+        return Meter(tested_at=when, problem=reason)
+    good = {truth: float(each.validity["error"]) for truth, each in readings.items()
+            if each.verdict is Verdict.GOOD and "error" in each.validity}  # fmt: skip
+    if not good:
+        return None
+    left = tuple(truth for truth in readings if truth not in good)
+    return Meter(max(map(abs, good.values())), f"{newest:%Y-%m-%d}", untested=left)
 
 
 def _tested(name: str, test: Callable[[], tuple[float, list[float], str]]) -> Measurement:

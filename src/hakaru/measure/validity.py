@@ -24,6 +24,7 @@ PROC = Path("/proc")
 MOST_TAKEN = 0.10
 MOST_MEMORY_PRESSURE = 0.05
 LEAST_S = 0.05  # /proc counts in steps of 10 ms, so that less than this may be rounding
+LEAST_OFF_S = 0.005  # the time of a process is counted to the nanosecond
 LEAST_THROTTLED = 0.01  # of the time
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -128,19 +129,23 @@ def _share_of_others(span: Reading, num_cores: int, own_s: float | None = None) 
 
 
 def off_cpu(span: Reading) -> str | None:
-    """Why a computing process did not have its core all the time; None where it did or has a quota."""
-    if _has_quota(span):  # the kernel counts throttled time too roughly to subtract it
+    """Why a computing process did not have its core all the time; None where it did or a quota stopped it."""
+    if stopped(span):  # the kernel counts throttled time too roughly to subtract it
         return None
     off_s = span.wall_s - span.own_s
-    if off_s > max(MOST_TAKEN * span.wall_s, LEAST_S):
+    if off_s > max(MOST_TAKEN * span.wall_s, LEAST_OFF_S):
         return f"its core was taken from it {off_s / span.wall_s:.0%} of the time"
     return None
 
 
-def throttled(span: Reading) -> str | None:
-    """What a quota or heat took, in words."""
-    if _has_quota(span):
-        return f"a CPU quota stopped it {(span.throttled_s or 0.0) / span.wall_s:.0%} of the time"
+def stopped(span: Reading, num_cores: int = 1) -> str | None:
+    """What a CPU quota took of the cores' time, in words; the kernel adds up what it took of each."""
+    share = (span.throttled_s or 0.0) / (max(span.wall_s, 1e-9) * num_cores)
+    return f"a CPU quota stopped it {share:.0%} of the time" if share > LEAST_THROTTLED else None
+
+
+def heated(span: Reading) -> str | None:
+    """What heat took, in words."""
     if span.thermal_s and span.thermal_s > LEAST_THROTTLED * span.wall_s:
         return f"heat slowed its cores for {span.thermal_s:.1f} s"
     return None
@@ -204,10 +209,6 @@ def _throttled_s() -> float | None:
 @cache
 def _own_cpu_stat() -> str | None:
     return HERE.known(cpu_stat)
-
-
-def _has_quota(span: Reading) -> bool:
-    return (span.throttled_s or 0.0) > LEAST_THROTTLED * span.wall_s
 
 
 def _thermal_s(cores: Sequence[int], sys_cpu: Path = SYS_CPU) -> float | None:

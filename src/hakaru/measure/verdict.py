@@ -1,4 +1,4 @@
-"""Verdicts: what is said of a measurement, which of several counts, and the exit code that tells it.
+"""Verdicts on measurements: which of several counts, and its exit code.
 
 Everything fails closed: only a measurement that was made, is valid and passed its check is ever *good*.
 """

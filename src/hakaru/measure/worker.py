@@ -24,15 +24,20 @@ from hakaru.measure.device._probe import Unusable, probe_types
 from hakaru.measure.devices import Device, find_devices, missing_gpus, placed, torch_names
 from hakaru.measure.fleet import inspect
 from hakaru.measure.launch._base import ended
-from hakaru.measure.protocol import On, Rule, Timed, prepare, repeat, take_turns
+from hakaru.measure.launch.local import MODULE
+from hakaru.measure.node.cgroups import quota_period_s
+from hakaru.measure.node.machine import HERE
+from hakaru.measure.protocol import Errors, On, Rule, Timed, noted, prepare, repeat, take_turns
 from hakaru.measure.statistics import Ints
 from hakaru.measure.task import Item, Task, find_place, journal_of
 from hakaru.measure.verdict import Verdict
 from hakaru.safety.processes import module_command
 
-MODULE = "hakaru.measure.worker"
 PR_SET_PDEATHSIG = 1
 MOST_AT_ONCE = 16
+QUOTA_PERIODS = 10
+# by torch's name of the device and the number type
+AllUnusable = Mapping[tuple[str, str], Unusable]
 
 
 def main(path: Path) -> None:
@@ -46,6 +51,7 @@ def main(path: Path) -> None:
         measure_ranks(task, folder, here)
         return
     log = journal_of(folder, here.rank)
+    task = _over_quotas(task)
     named = _named_devices(task)
     wanted = _own_names(named)
     if named and not wanted:  # all of them are other nodes'
@@ -59,11 +65,20 @@ def main(path: Path) -> None:
     if problem := missing_gpus(devices, wanted):
         journal.append(log, {"kind": "died", "device": "any", "reason": problem})
     for device in [each for each in devices if each.kind == "numa"]:
-        _in_child(task, device, path.parent, here.rank)
+        items = _usable(task, device, unusable, log)
+        if items:
+            _in_child(replace(task, items=items), device, path.parent, here.rank)
     own = [each for each in devices if each.kind != "numa"]
     if own:
         _measure_all(task, own, log, unusable)
     journal.append(log, {"kind": "end", "rank": here.rank})
+
+
+def _over_quotas(task: Task) -> Task:
+    """A block spans ten periods of a CPU quota: the device is at full speed for a part of the first."""
+    period_s = HERE.known(quota_period_s) or 0.0
+    block_s = max(task.rule.block_s, QUOTA_PERIODS * period_s)
+    return replace(task, rule=replace(task.rule, block_s=block_s))
 
 
 def _own_names(wanted: Sequence[str]) -> tuple[str, ...]:
@@ -97,35 +112,37 @@ def _in_child(task: Task, device: Device, folder: Path, rank: int) -> None:
 
 
 def _measure_numa(task: Task, path: Path) -> None:
-    """The child of `_in_child`: pinned before anything is computed."""
+    """The child of `_in_child`: pinned before anything is computed. Its parent has probed the types."""
     (device,) = find_devices(task.devices)
     log = journal_of(path.parent, find_place().rank)
     with placed(device):
-        unusable = probe_types(["cpu"], task.items)
         torch().set_num_threads(len(device.cores))
-        _measure_all(task, [device], log, unusable)
+        _measure_all(task, [device], log, {})
 
 
-def _measure_all(
-    task: Task, devices: list[Device], log: Path, unusable: Mapping[tuple[str, str], Unusable]
-) -> None:
+def _measure_all(task: Task, devices: list[Device], log: Path, unusable: AllUnusable) -> None:
     """Every item on every device; many cores take turns in groups, so that their arrays fit the memory."""
-    groups = list(batched(devices, MOST_AT_ONCE))
+    groups, warm = list(batched(devices, MOST_AT_ONCE)), set[str]()
     shared = replace(task, rule=replace(task.rule, budget_s=task.rule.budget_s / len(groups)))
-    here = place.host_name()
+    usable = {device.id: _usable(task, device, unusable, log) for device in devices}
     for item in task.items:
         for group in groups:
-            todo = []
-            for device in [each for each in group if item.wants(here, each.id)]:
-                why = unusable.get((device.torch_name, str(item.parameters.get("dtype"))))
-                if why is None:
-                    todo.append(device)
-                elif why.is_broken:
-                    _fail(log, item, device, why.reason)
-                else:
-                    _leave_out(log, item, device, why.reason)
-            if todo:
-                measure_item(shared, item, todo, log)
+            if todo := [each for each in group if item in usable[each.id]]:
+                measure_item(shared, item, todo, log, warm)
+
+
+def _usable(task: Task, device: Device, unusable: AllUnusable, log: Path) -> tuple[Item, ...]:
+    """The items for this device whose number type it has; the journal says why not the others."""
+    here, items = place.host_name(), []
+    for item in task.items:
+        if not item.wants(here, device.id):
+            continue
+        why = unusable.get((device.torch_name, str(item.parameters.get("dtype"))))
+        if why is None:
+            items.append(item)
+        else:
+            (_fail if why.is_broken else _leave_out)(log, item, device, why.reason)
+    return tuple(items)
 
 
 def batched(devices: list[Device], most: int) -> Iterator[list[Device]]:
@@ -133,22 +150,11 @@ def batched(devices: list[Device], most: int) -> Iterator[list[Device]]:
         yield devices[at : at + most]
 
 
-def measure_item(task: Task, item: Item, devices: list[Device], log: Path) -> None:
-    """One item on some devices, a repetition of each in turn."""
-    benchmark = BENCHMARKS.get(item.benchmark)
-    cases: dict[str, Timed] = {}
+def measure_item(task: Task, item: Item, devices: list[Device], log: Path, warm: set[str]) -> None:
+    """One item on some devices, a repetition of each in turn; one that fails does not stop the others."""
     by_id = {device.id: device for device in devices}
-    failed: dict[str, str] = {}
-    for device in devices:
-        try:
-            with placed(device):
-                case = benchmark.prepare(Context(device, Alone()), **item.parameters)
-                assert isinstance(case, Case)
-                cases[device.id] = prepare(case, task.rule, Alone())
-        except NotApplicable as reason:
-            _leave_out(log, item, device, str(reason))
-        except Exception as error:
-            failed[device.id] = describe(error)
+    failed: Errors = {}
+    cases = _prepared(task, item, devices, log, failed)
     started = datetime.now(UTC)
     spans: dict[str, validity.Reading] = {}
     before = validity.read_now()
@@ -157,26 +163,43 @@ def measure_item(task: Task, item: Item, devices: list[Device], log: Path) -> No
     def on(name: str) -> Iterator[None]:
         cores = by_id[name].cores
         with placed(by_id[name]):
-            _busy_others(name, cases)
             begin = validity.read_now(cores)
+            _load_other_cards(name, cases, failed)
             yield
             span = validity.read_now(cores).since(begin)
         spans[name] = spans[name].plus(span) if name in spans else span
 
-    try:
-        _soak(cases, by_id, task.rule)
-        for peers in _by_model(cases, by_id):
-            _repeat(peers, item, task, on)
-    except Exception as error:
-        failed |= {name: describe(error) for name in cases}
+    _soak(cases, by_id, task.rule, failed, warm)
+    for peers in _by_model(cases, by_id):
+        try:
+            _repeat(peers, item, task, on, failed)
+        except Exception as error:
+            for name in peers:
+                failed.setdefault(name, error)
     machine = validity.read_now().since(before)
-    for name in [*cases, *(name for name in failed if name not in cases)]:
-        entry = _result(item, by_id[name], started)
-        if name in failed:
-            _fail(log, item, by_id[name], failed[name])
-            continue
-        outcome = _outcome(item, by_id[name], cases[name], machine, spans[name])
-        journal.append(log, entry | outcome)
+    for name in [name for name in cases if name not in failed]:
+        with noted(name, failed):
+            entry = _result(item, by_id[name], started)
+            outcome = _outcome(item, by_id[name], cases[name], machine, spans[name])
+            journal.append(log, entry | outcome)
+    for name, why in failed.items():
+        _fail(log, item, by_id[name], describe(why))
+
+
+def _prepared(
+    task: Task, item: Item, devices: list[Device], log: Path, failed: Errors
+) -> dict[str, Timed]:
+    """The item's case on each device that can do it."""
+    benchmark, cases = BENCHMARKS.get(item.benchmark), {}
+    for device in devices:
+        with noted(device.id, failed), placed(device):
+            try:
+                case = benchmark.prepare(Context(device, Alone()), **item.parameters)
+                assert isinstance(case, Case)
+                cases[device.id] = prepare(case, task.rule, Alone())
+            except NotApplicable as reason:
+                _leave_out(log, item, device, str(reason))
+    return cases
 
 
 def _by_model(cases: Mapping[str, Timed], devices: Mapping[str, Device]) -> list[dict[str, Timed]]:
@@ -187,7 +210,7 @@ def _by_model(cases: Mapping[str, Timed], devices: Mapping[str, Device]) -> list
     return list(groups.values())
 
 
-def _repeat(peers: dict[str, Timed], item: Item, task: Task, on: On) -> None:
+def _repeat(peers: dict[str, Timed], item: Item, task: Task, on: On, failed: Errors) -> None:
     """As often as the controller says; else until each is decided or, without peers, known well."""
     names, began = list(peers), time.perf_counter()
 
@@ -196,39 +219,60 @@ def _repeat(peers: dict[str, Timed], item: Item, task: Task, on: On) -> None:
 
     def measure(more: Ints) -> list[list[float]]:
         counts = dict(zip(names, map(int, more), strict=True))
-        is_first = not peers[names[0]].seconds  # which nobody can do without
-        take_turns(peers, counts, on=on, is_over=(lambda: False) if is_first else is_over)
-        return [[1 / seconds for seconds in peers[name].seconds] for name in names]
+        is_first = not any(each.seconds for each in peers.values())  # always completed
+        over = (lambda: False) if is_first else is_over
+        take_turns(peers, counts, on=on, is_over=over, failed=failed)
+        working = [name for name in names if name not in failed]
+        if not working:
+            raise failed[names[0]]
+        # one that failed is nobody's peer
+        return [[1 / s for s in peers[name].seconds] if name in working else [] for name in names]
 
     if item.repetitions:
-        take_turns(peers, dict.fromkeys(names, item.repetitions), on=on)
+        take_turns(peers, dict.fromkeys(names, item.repetitions), on=on, failed=failed)
     elif len(names) > 1:
         inspect(len(names), measure, task.limits, task.rule.most, is_over)
     else:
-        repeat(peers, task.rule, on=on)
+        repeat(peers, task.rule, on=on, failed=failed)
 
 
-def _soak(cases: Mapping[str, Timed], devices: Mapping[str, Device], rule: Rule) -> None:
-    """Load all cards at once until they are warm: heat and power show only then."""
-    cards = [timed for name, timed in cases.items() if devices[name].kind == "gpu"]
+def _soak(
+    cases: Mapping[str, Timed],
+    devices: Mapping[str, Device],
+    rule: Rule,
+    failed: Errors,
+    warm: set[str],
+) -> None:
+    """Load all cards at once until they are warm: heat and power show only then. Later items keep them so."""
+    cards = {name: timed for name, timed in cases.items() if devices[name].kind == "gpu"}
+    if cards.keys() <= warm:
+        return
+    warm.update(cards)
     until = time.perf_counter() + rule.soak_s
-    while cards and time.perf_counter() < until:
-        for timed in cards:
-            for _ in range(timed.num_steps):
-                timed.case.step()
-        for timed in cards:
-            timed.case.sync()
+    while time.perf_counter() < until and (working := cards.keys() - failed.keys()):
+        _queue(cards, 1, failed)
+        for name in sorted(working):
+            with noted(name, failed):
+                cards[name].case.sync()
 
 
-def _busy_others(name: str, cases: Mapping[str, Timed]) -> None:
-    """Keep the other cards at work while one is timed, as a synchronous job does; its own queue is empty."""
+def _load_other_cards(name: str, cases: Mapping[str, Timed], failed: Errors) -> None:
+    """Keep the other cards at work while one is timed, as a synchronous job does; its own queue is empty.
+
+    They get two blocks, so that they still work when the timed one ends.
+    """
     if not cases[name].case.together:
         return
-    for other, timed in cases.items():
-        if other != name:
-            for _ in range(timed.num_steps):
-                timed.case.step()
+    _queue({other: timed for other, timed in cases.items() if other != name}, 2, failed)
     cases[name].case.sync()
+
+
+def _queue(cases: Mapping[str, Timed], num_blocks: int, failed: Errors) -> None:
+    """Ask for blocks of each case, and do not wait for them."""
+    for name in [name for name in cases if name not in failed]:
+        with noted(name, failed):
+            for _ in range(num_blocks * cases[name].num_steps):
+                cases[name].case.step()
 
 
 def _named_devices(task: Task) -> tuple[str, ...]:
@@ -272,7 +316,8 @@ def _outcome(
             "machine": machine.to_json(),
             "device": span.to_json(),
             "clocks": state,
-            "throttled": validity.throttled(span) or slowed(state),
+            "quota": validity.stopped(span, len(device.cores) if device.kind == "numa" else 1),
+            "throttled": validity.heated(span) or slowed(state),
         },
         "facts": facts,
     }

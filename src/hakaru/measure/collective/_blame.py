@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -39,29 +39,45 @@ class Blame:
         return " → ".join([*self.ring[:MOST_NAMED], *more, self.ring[0]])
 
 
-def blame(rates: Mapping[Link, float], ring: Sequence[str] = ()) -> Blame:
-    """Judge directed links by their rates in GB/s; `ring` is the order in which all-reduce walks."""
-    hosts = list(dict.fromkeys(name for link in rates for name in link))
-    best = [max(rate for link, rate in rates.items() if host in link) for host in hosts]
-    reference = median(best) if best else 0.0
-    slow = {link for link, rate in rates.items() if rate < SLOW_BELOW * reference}
-    blamed = tuple(host for host in hosts if _is_slow(host, rates, slow))
+def is_slow(best: float, reference: float) -> bool:
+    """Whether even the best repetition is below the limit.
+
+    A bad link is slow each time; one that was busy with other traffic now and then is not.
+    """
+    return best < SLOW_BELOW * reference
+
+
+def blame(
+    rates: Mapping[Link, float], ring: Sequence[str] = (), best: Mapping[Link, float] | None = None
+) -> Blame:
+    """Judge directed links by their rates in GB/s, and by those of their best repetitions if they are given.
+
+    `ring` is the order in which all-reduce walks.
+    """
+    fastest: dict[str, float] = {}
+    for link, rate in rates.items():
+        for host in link:
+            fastest[host] = max(rate, fastest.get(host, rate))
+    hosts = list(fastest)
+    reference = median(fastest.values()) if fastest else 0.0
+    slow = {link for link, rate in (best or rates).items() if is_slow(rate, reference)}
     # with two hosts nobody can say which of them it is
-    if len(hosts) < 3:
-        blamed = ()
-    links = tuple(link for link in rates if link in slow and not set(link) & set(blamed))
+    slow_hosts = _slow_to_all(rates, slow) if len(hosts) >= 3 else set()
+    blamed = tuple(host for host in hosts if host in slow_hosts)
+    links = tuple(link for link in rates if link in slow and not set(link) & slow_hosts)
     order = tuple(dict.fromkeys(ring)) or tuple(hosts)
-    bottleneck, rate = bottleneck_of(order, rates)
-    return Blame(reference, blamed, links, bottleneck, rate, order)
+    return Blame(reference, blamed, links, *bottleneck_of(order, rates), order)
 
 
-def _is_slow(host: str, rates: Mapping[Link, float], slow: set[Link]) -> bool:
-    """All that it sends, or all that it receives, is slow, and there are two partners at least."""
+def _slow_to_all(links: Iterable[Link], slow: set[Link]) -> set[str]:
+    """Hosts of which all that they send, or all that they receive, is slow, with two partners at least."""
+    found: set[str] = set()
     for end in (0, 1):
-        own = [link for link in rates if link[end] == host]
-        if len(own) >= 2 and all(link in slow for link in own):
-            return True
-    return False
+        own: dict[str, list[bool]] = {}
+        for link in links:
+            own.setdefault(link[end], []).append(link in slow)
+        found |= {host for host, each in own.items() if len(each) >= 2 and all(each)}
+    return found
 
 
 def bottleneck_of(

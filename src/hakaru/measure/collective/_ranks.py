@@ -1,7 +1,7 @@
 """The ranks of a run: how they find one another, and the small group in which they agree on times.
 
-Data goes over NCCL (or RCCL) on GPUs and gloo on processors; what the harness itself has to say always goes
-over gloo, so that it never waits in a card's queue.
+Data goes over NCCL (or RCCL) on GPUs and gloo on processors; the harness' own messages always go over gloo,
+so that they never wait in a card's queue.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIOCGIFADDR = 0x8915
 
 @dataclass
 class TorchRanks:
-    """A process group; `maximum` and `share` are the harness' own talk."""
+    """A process group; `maximum` and `share` are the harness' own messages."""
 
     rank: int
     size: int
@@ -135,7 +135,7 @@ def _meet(folder: Path, here: Place) -> Any:
     deadline = time.monotonic() + MEET_S
     while not path.exists():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"rank 0 did not come to {path.name} within {MEET_S:.0f} s")
+            raise TimeoutError(f"rank 0 did not publish its address within {MEET_S:.0f} s")
         time.sleep(0.02)
     address, port = path.read_text().split()
     return tcp_store(address, int(port), here.size, False, patience(here.size))

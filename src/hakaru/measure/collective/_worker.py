@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 from hakaru.measure import journal, place, validity
 from hakaru.measure._base import BENCHMARKS, Case, NotApplicable, Procedure
 from hakaru.measure.collective._ranks import TorchRanks
+from hakaru.measure.condition import others_on
 from hakaru.measure.context import Context, torch
+from hakaru.measure.devices import find_devices, missing_gpus
 from hakaru.measure.protocol import Rule, prepare, repeat
 from hakaru.measure.task import Item, Place, Task, journal_of
 from hakaru.measure.verdict import Verdict
@@ -28,15 +30,30 @@ def measure_ranks(task: Task, folder: Path, here: Place) -> None:
     ranks = TorchRanks.connect(folder, here, task.devices)
     write_begin(log, here.rank, [ranks.device])
     names = ranks.share(place.host_name())
+    if problem := _missing_gpus(task.devices, ranks, names):
+        journal.append(log, {"kind": "died", "device": "any", "reason": problem})
+    processes = ranks.share((validity.machine_id(), os.getpid()))
+    own = {pid for machine, pid in processes if machine == validity.machine_id()} - {os.getpid()}
     for item in task.items:
-        entry = _measure(item, task.rule, ranks, names)
+        entry = _measure(item, task.rule, ranks, names, own)
         if ranks.rank == 0:
             journal.append(log, entry)
     journal.append(log, {"kind": "end", "rank": here.rank})
     ranks.close()
 
 
-def _measure(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> dict[str, Any]:
+def _missing_gpus(wanted: Sequence[str], ranks: TorchRanks, hosts: list[str]) -> str | None:
+    """Cards of this host that none of its ranks sees; Slurm may bind each rank to a card of its own."""
+    every = find_devices([name.rpartition("/")[2] for name in wanted])
+    seen = ranks.share([each for each in every if each.kind == "gpu"])
+    here = [cards for host, cards in zip(hosts, seen, strict=True) if host == hosts[ranks.rank]]
+    distinct = {each.uuid or each.bus_id or each.id: each for cards in here for each in cards}
+    return missing_gpus(list(distinct.values()), wanted)
+
+
+def _measure(
+    item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str], friends: Collection[int]
+) -> dict[str, Any]:
     from hakaru.measure.worker import describe
 
     started, before = datetime.now(UTC), validity.read_now()
@@ -49,9 +66,12 @@ def _measure(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> dic
     except Exception as error:
         problem = describe(error)
     span = validity.read_now().since(before)
+    is_card = samples and ranks.device.kind == "gpu"
+    others = others_on(ranks.device, friends) if is_card else None
+    where = f"{hosts[ranks.rank]}/{ranks.device.id}"
     reports = ranks.share(
         {"problem": problem, "left_out": left_out, "machine": validity.machine_id(),
-         "span": span, "cores": os.cpu_count() or 1}
+         "span": span, "cores": os.cpu_count() or 1, "others": others and f"{where}: {others}"}
     )  # fmt: skip
     names = list(dict.fromkeys(hosts))
     entry = {
@@ -94,7 +114,7 @@ def _samples(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> Sam
 
 
 def _problem(reports: list[dict[str, Any]]) -> dict[str, str] | None:
-    """What any rank says is wrong, else who else used a machine meanwhile."""
+    """What any rank says is wrong, else who else used a machine or a card meanwhile."""
     failed = [f"rank {at}: {each['problem']}" for at, each in enumerate(reports) if each["problem"]]
     if failed:
         return {"verdict": Verdict.FAILED, "reason": "; ".join(failed[:3])}
@@ -103,6 +123,7 @@ def _problem(reports: list[dict[str, Any]]) -> dict[str, str] | None:
         here = [each for each in reports if each["machine"] == machine]
         own_s = sum(each["span"].own_s for each in here)
         reasons += validity.problems(here[0]["span"], here[0]["cores"], own_s)
+    reasons += [each["others"] for each in reports if each["others"]]
     if reasons:
         return {"verdict": Verdict.CONTAMINATED, "reason": "; ".join(dict.fromkeys(reasons))}
     return None

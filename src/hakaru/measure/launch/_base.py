@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hakaru.errors import HakaruError
+from hakaru.measure.place import COMMAND
 from hakaru.registry import Registry
 
 GRACE_S = 10.0
 LOOK_EVERY_S = 0.1
 MOST_TAIL = 600
 Watch = Callable[[], None]
-COMMAND = "HAKARU_COMMAND"
 NAMES = ("local", "torchrun", "mpirun", "slurm")
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -52,11 +52,11 @@ class Layout:
 
 
 def check_hosts(names: Sequence[str]) -> Sequence[str]:
-    """Refuse what is no host's name: it goes to ssh, mpirun and a batch script."""
+    """Refuse what is not a host name: it goes to ssh, mpirun and a batch script."""
     for name in names:
         if not HOST.fullmatch(name):
             raise HakaruError(
-                f"--hosts: {name[:80]!r} is no host's name; use letters, digits, '.', '_' and '-', "
+                f"--hosts: {name[:80]!r} is not a host name; use letters, digits, '.', '_' and '-', "
                 "and a letter or digit first"
             )
     return names
@@ -92,7 +92,7 @@ def check_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Refuse options of sbatch that would begin a new line of the batch script."""
     for name, value in options.items():
         if not OPTION.fullmatch(name):
-            raise HakaruError(f"--slurm: {name[:80]!r} is no option's name, such as partition")
+            raise HakaruError(f"--slurm: {name[:80]!r} is not an option name, such as partition")
         if isinstance(value, str) and not value.isprintable():
             raise HakaruError(f"--slurm {name}: {value[:80]!r} has control characters")
     return options
@@ -111,7 +111,10 @@ class Launcher(Protocol):
         """Raise where it cannot run here, with what to do."""
 
     def run(self, task: Path, layout: Layout, timeout_s: float, watch: Watch) -> list[str]:
-        """Run to the end, or to the time limit; what went wrong, in words."""
+        """Run to the end, or to the time limit; what went wrong, in words.
+
+        It calls `watch` now and then while the processes run, and not while they wait in a queue.
+        """
 
 
 LAUNCHERS: Registry[Launcher] = Registry("launcher")
@@ -174,7 +177,7 @@ def ended(code: int) -> str:
 
 
 def last_words(text: str) -> str:
-    """What a program said last, without the rulers that some draw around it."""
+    """The last lines that a program printed, without the rulers that some draw around it."""
     lines = [line.strip() for line in text.splitlines()]
     written = [line for line in lines if line.strip("-=* ")]
     return written[-1][-MOST_TAIL:] if written else ""

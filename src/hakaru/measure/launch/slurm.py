@@ -14,13 +14,13 @@ from typing import Any
 from hakaru.errors import HakaruError, MissingExtraError
 from hakaru.measure.context import EXTRA
 from hakaru.measure.launch._base import (
-    COMMAND,
     LAUNCHERS,
     Layout,
     Watch,
     check_options,
     worker_variables,
 )
+from hakaru.measure.place import COMMAND
 from hakaru.safety.processes import python_words
 
 LOOK_EVERY_S = 1.0
@@ -116,10 +116,11 @@ def _wait(job: Any, num_ranks: int, timeout_s: float, watch: Watch) -> list[str]
     submitted = time.monotonic()
     started: float | None = None
     while not job.done(force_check=True):
-        watch()
         now = time.monotonic()
         if started is None and job.state not in WAITING:
             started = now
+        if started is not None:
+            watch()
         if started is not None and now - started > timeout_s + 60:
             return [f"Slurm job {job.job_id}: time ran out after {timeout_s:.0f} s"]
         if started is None and now - submitted > QUEUE_S:

@@ -29,6 +29,19 @@ def throttled_s(text: str) -> float | None:
     return int(found[2]) * {"usec": 1e-6, "time": 1e-9}[found[1]] if found else None
 
 
+def quota_period_s(machine: Machine) -> float:
+    """The longest period of the CPU quotas that this process is under; 0 without any."""
+    found = _with_file(machine, "cpu", "cpu.cfs_quota_us", "cpu.max")
+    return max((_period_us(machine, folder, path) for folder, path in found), default=0) / 1e6
+
+
+def _period_us(machine: Machine, folder: str, path: str) -> int:
+    if path.endswith("cpu.max"):
+        quota, period = machine.text(path).split()
+        return 0 if quota == "max" else int(period)
+    return machine.number(f"{folder}/cpu.cfs_period_us") if machine.number(path) > 0 else 0
+
+
 def _with_file(
     machine: Machine, controller: str, v1_file: str, v2_file: str
 ) -> list[tuple[str, str]]:

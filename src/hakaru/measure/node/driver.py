@@ -25,6 +25,8 @@ SLOWING = {
     0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
 }
+# a fault of the cooling or the power supply; a card may reach its power cap by design
+FAULTS = (SLOWING[0x8], SLOWING[0x40], SLOWING[0x80])
 
 
 def query_cards(

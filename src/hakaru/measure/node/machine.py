@@ -110,8 +110,8 @@ class Machine:
         """What a command prints; an exit code other than 0 raises `Unread`."""
         done = self.finished(*command)
         if done.returncode:
-            said = (done.stderr or done.stdout).strip()[:200]
-            raise Unread(f"{command[0]} failed with exit code {done.returncode}: {said}")
+            message = (done.stderr or done.stdout).strip()[:200]
+            raise Unread(f"{command[0]} failed with exit code {done.returncode}: {message}")
         return done.stdout[:MOST_CHARACTERS]
 
     def finished(self, *command: str) -> subprocess.CompletedProcess[str]:

@@ -26,6 +26,14 @@ def read_link(machine: Machine, bus: str) -> dict[str, Any]:
     }
 
 
+def port_speed(machine: Machine, bus: str) -> str | None:
+    """The highest speed of the port that a device sits on; null at the root of the bus, as in many guests.
+
+    The entries of FOLDER are links, so that the folder around one is the port's.
+    """
+    return _speed(machine.known(lambda on: on.text(f"{FOLDER}/{bus}/../max_link_speed")))
+
+
 def lanes(value: Any) -> int | None:
     number = int(value) if str(value).isdecimal() else 0
     return number if 1 <= number <= MOST_LANES else None
