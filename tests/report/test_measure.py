@@ -38,7 +38,7 @@ def test_the_report_has_the_section_where_the_cluster_was_measured(lake: Lake) -
 
 
 def put_preflight(workspace: Path, fix: str) -> None:
-    path = preflight_file(workspace)
+    path = preflight_file(workspace, CLUSTER)
     path.parent.mkdir(parents=True, exist_ok=True)
     names = ("check", "node", "status", "found", "wanted", "fix")
     rows = [
@@ -67,11 +67,13 @@ def test_the_section_has_the_run_before_and_the_preflight(lake: Lake) -> None:
     for page in (report, (lake.workspace / "run.html").read_text()):
         table = page.partition("Against the run before")[2].partition("</table>")[0]
         assert runs[1].id in table
-        rows = re.findall(r"<tr><td><bdi>(\S+) .*?<td>(better|worse|the same)</td></tr>", table)
-        assert rows[0] == ("gemm", "worse") and ("all-reduce", "the same") in rows
-        preflight = page.partition("<h3>Preflight</h3>")[2].partition("</table>")[0]
+        rows = re.findall(r"<tr><td><bdi>(\S+) .*?<td><bdi>([^<]*)</bdi></td></tr>", table)
+        assert rows[0][0] == "gemm" and rows[0][1].startswith("4 of 4 worse: gpu001/cuda:")
+        assert ("all-reduce", "no sure change") in rows
+        preflight, _, rest = page.partition("<h3>Preflight</h3>")[2].partition("</table>")
         assert "1 check fails" in preflight and "ulimit -n 65536" in preflight
-        assert preflight.index(">fail<") < preflight.index(">pass<")
+        assert ">fail<" in preflight and ">pass<" not in preflight
+        assert "1 passed, 0 do not apply." in rest
 
 
 def test_a_first_run_has_neither_a_run_before_nor_a_preflight() -> None:

@@ -12,10 +12,13 @@ import httpx
 import pytest
 
 from hakaru.lake import Lake
+from hakaru.measure.folders import preflight_file
 from hakaru.measure.record import Run
 from hakaru.measure.verdict import Verdict
 from hakaru.web.app import create_app
 from tests._cli import hakaru
+from tests.conftest import job, put_jobs
+from tests.figures.measure._runs import ranked
 from tests.measure.lakes import BEGIN, measured, put_runs, synthetic_runs
 from tests.web._html import get, plain, table
 from tests.web._look import CONTRAST, tab
@@ -42,7 +45,7 @@ def server(runs: list[Run], tmp_path_factory: pytest.TempPathFactory) -> Iterato
     lake = put_runs(Lake.create(workspace), [other, *runs])
     (workspace / "bench").mkdir()
     row = {"check": BAD, "node": BAD, "status": "fail", "found": BAD, "wanted": BAD, "fix": BAD}
-    (workspace / "bench/preflight.json").write_text(
+    preflight_file(workspace, runs[0].cluster).write_text(
         json.dumps({"verdict": "failed", "rows": [row]})
     )
     with running(create_app(lake)) as found:
@@ -66,6 +69,38 @@ def test_a_lake_without_runs_says_which_command(tmp_path: Path) -> None:
         assert "One measurement: good" in plain(get(client, "/measure")), "seen at once"
 
 
+def test_a_self_test_is_no_fleet(tmp_path: Path) -> None:
+    reading = measured(
+        benchmark="selftest", quantity="reading", device="meter", unit="ms",
+        parameters={"truth": "a sleep"}, reason="reads 50.1 where the truth is 50",
+    )  # fmt: skip
+    lake = put_runs(Lake.create(tmp_path), [Run("r1", "c", BEGIN, (reading,))])
+    with running(create_app(lake)) as server, server.client() as client:
+        page = get(client, "/measure")
+    assert "a sleep good reads 50.1 where the truth is 50" in plain(page)
+    assert "The fleet" not in page and "Devices from slow to fast" not in page
+
+
+def test_an_empty_page_names_the_workspace_and_the_cluster(tmp_path: Path) -> None:
+    workspace = tmp_path / "a b"
+    other = Run("r1", "other", BEGIN, (measured(),))
+    with running(create_app(put_runs(Lake.create(workspace), [other]))) as server:
+        put_jobs(Lake.open(workspace), [job(1, cluster="mine")])
+        with server.client() as client:
+            page = plain(get(client, "/measure?cluster=mine"))
+    assert f"hakaru bench run --quick --cluster mine -w '{workspace.resolve()}'" in page
+
+
+def test_a_preflight_is_shown_with_its_own_cluster_only(ask: httpx.Client, runs: list[Run]) -> None:
+    own = runs[0].cluster
+    assert 'id="preflight"' in get(ask, "/measure")
+    assert 'id="preflight"' in get(ask, f"/measure?cluster={own}")
+    assert 'id="preflight"' not in get(ask, "/measure?cluster=other")
+    found = [ask.get(f"{API}/preflight{query}").json()["cluster"]
+             for query in ("", f"?cluster={own}", "?cluster=other")]  # fmt: skip
+    assert found == [own, own, None]
+
+
 @pytest.mark.parametrize("year", [1, 9999])
 def test_a_time_at_the_end_of_the_calendar_ends_no_page(tmp_path: Path, year: int) -> None:
     lake = Lake.create(tmp_path)
@@ -86,7 +121,7 @@ def test_the_verdict_comes_first_and_the_slow_are_named(ask: httpx.Client, runs:
     assert verdict < page.index("its PCIe link is x8") < page.index("The fleet")
     assert "gpu003 is slow to all its partners" in page
     assert "The meter itself was off by 0.6 %" in page and "has no tf32 of its own" in page
-    listed = table(get(ask, "/measure"), -1)
+    listed = table(get(ask, "/measure").partition('id="runs"')[2])
     assert [row["Verdict"] for row in listed] == ["slow", *["good"] * 13]
     assert listed[0]["Label"] == "into service" and listed[1]["Benchmarks"] == "all-reduce, gemm"
 
@@ -105,9 +140,23 @@ def test_the_api_pages_and_narrows_the_measurements(ask: httpx.Client, runs: lis
     assert len(found["points"]) == 14 and found["points"][0]["num_devices"] == 16
     (step,) = found["changes"]
     assert step["worse"] and step["confirmed"] and step["size"] == pytest.approx(-0.05, abs=0.005)
-    both = ask.get(f"{API}/{runs[-1].id}/beside/{runs[0].id}").json()
-    (rate,) = [each for each in both["lines"] if each["benchmark"] == "gemm" and each["ratio"]]
-    assert rate["ratio"] == pytest.approx(1 / 0.95, abs=0.01) and rate["overlap"] is False
+    for first, second in ((runs[0], runs[-1]), (runs[-1], runs[0])):
+        both = ask.get(f"{API}/{first.id}/beside/{second.id}").json()
+        assert (both["first"]["id"], both["second"]["id"]) == (runs[0].id, runs[-1].id)
+        (rate,) = [each for each in both["lines"] if each["benchmark"] == "gemm" and each["ratio"]]
+        assert rate["ratio"] == pytest.approx(0.95, abs=0.01) and rate["change"] == "worse"
+        assert sum(rate["devices"].values()) == 16 and "cuda:" in rate["most"]
+
+
+def test_side_by_side_goes_from_the_earlier_run_to_the_later(
+    ask: httpx.Client, runs: list[Run]
+) -> None:
+    """Whichever of the two is shown: what has become worse comes first."""
+    for shown, other in ((runs[0], runs[-1]), (runs[-1], runs[0])):
+        page = get(ask, f"/measure?run={shown.id}&beside={other.id}")
+        (rate,) = [row for row in table(page, -3) if row["Measured"].startswith("gemm fp64")]
+        assert float(rate["Later / earlier"]) == pytest.approx(0.95, abs=0.01)
+        assert " of 16 worse: " in rate["Change"]
 
 
 def test_the_api_and_the_terminal_confirm_the_same(tmp_path: Path) -> None:
@@ -129,6 +178,23 @@ def test_the_api_and_the_terminal_confirm_the_same(tmp_path: Path) -> None:
     assert api["sentence"] == terminal["sentence"] and api["changes"] == terminal["changes"]
     assert api["sentence"].startswith("Suspected: −6.") and api["sentence"] in plain(page)
     assert len(api["points"]) == 13
+
+
+def test_a_history_is_of_the_newest_run_that_has_the_benchmark(tmp_path: Path) -> None:
+    """Cards are measured each night and collectives each week."""
+    lake = Lake.create(tmp_path)
+    for day in range(4):
+        when = {"started_at": BEGIN + timedelta(days=day)}
+        each = ranked(1 << 20, 0.01 + day / 1000, **when) if day == 1 else [measured(**when)]
+        put_runs(lake, [Run(f"r{day}", "c", when["started_at"], tuple(each))])
+    with running(create_app(lake)) as server, server.client() as client:
+        for path in ("/history", "/latest/figures/history"):
+            found = client.get(f"{API}{path}", params={"benchmark": "all-reduce"})
+            assert found.status_code == 200 and "all-reduce" in found.text, path
+        page = plain(get(client, "/measure?benchmark=all-reduce"))
+        assert "all-reduce" in page.partition("History")[2]
+        odd = client.get(f"{API}/history", params={"benchmark": "none"})
+        assert odd.status_code == 422 and "this run has no" in odd.json()["detail"]
 
 
 @pytest.mark.parametrize("figure", FIGURES)
@@ -186,6 +252,20 @@ def test_it_fits_and_what_others_wrote_is_inert(
         assert page.page.locator("main img").count() == 0
         text = page.page.locator("main").inner_text()
         assert "onerror" in text and "Failed" in text, "shown as it is"
+
+
+def test_the_page_is_for_operators_alone(closed_site: Running) -> None:
+    """Measurements name hosts; a user's token sees neither them nor whether there are any."""
+    for path in ("/measure", "/measure?run=r1&beside=r2", "/measure?cluster=c"):
+        for token, status in (("u1", 403), (None, 401)):
+            with closed_site.client(token) as client:
+                for accept in ("text/html", "application/json"):
+                    answer = client.get(path, headers={"Accept": accept})
+                    expected = 303 if (token, accept) == (None, "text/html") else status
+                    assert answer.status_code == expected, (path, token, accept)
+                    assert "hakaru bench" not in answer.text
+    with closed_site.client("operator") as client:
+        assert client.get("/measure").status_code == 200
 
 
 def test_a_run_of_another_cluster_is_not_set_beside(ask: httpx.Client, runs: list[Run]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hakaru.assets import script
 from hakaru.figures.measure import words
-from hakaru.figures.measure.beside import beside
+from hakaru.figures.measure.beside import Line, beside, set_beside
 from hakaru.figures.measure.cards import card_curve
 from hakaru.figures.measure.choice import Choice, card_subjects, find_subject, history_subjects
 from hakaru.figures.measure.collectives import (
@@ -24,8 +24,17 @@ from hakaru.figures.measure.fleet import fleet
 from hakaru.figures.measure.preflight import Table, read_preflight
 from hakaru.figures.measure.search import search_history, search_of
 from hakaru.figures.measure.series import history, series_in
-from hakaru.figures.measure.stored import Listed, before, list_runs, load_series, load_view, newest
+from hakaru.figures.measure.stored import (
+    Listed,
+    before,
+    list_runs,
+    load_run,
+    load_series,
+    load_view,
+    newest,
+)
 from hakaru.figures.measure.view import Reading, RunView
+from hakaru.measure.compare import BETTER, WORSE
 from hakaru.measure.verdict import ORDER, Verdict
 from hakaru.registry import listed
 from hakaru.report._page import _environment, _file
@@ -45,12 +54,13 @@ MOST_BESIDE = 30
 
 @dataclass(frozen=True)
 class Measured:
-    """A run, one quantity's history, the run before it, and the workspace's last preflight."""
+    """A run, one quantity's history, the run before it, and the cluster's last preflight."""
 
     view: RunView
     subject: Subject | None
     series: Series | None
-    before: RunView | None
+    before: Listed | None
+    changes: Sequence[Line]
     preflight: Table | None
     zone: str
 
@@ -67,8 +77,11 @@ def measured_view(session: Session, cluster: str) -> dict[str, Any] | None:
         view,
         subject,
         load_series(session, cluster, subject) if subject else None,
-        load_view(session, cluster, earlier.id) if earlier else None,
-        read_preflight(session.lake.workspace),
+        earlier,
+        set_beside(*(load_run(session, cluster, each.id) for each in (earlier, run)))
+        if earlier
+        else (),
+        read_preflight(session.lake.workspace, cluster),
         session.settings.cluster(cluster).zone,
     )
     return _section(found) | {"num_runs": len(runs)}
@@ -99,7 +112,8 @@ def measure_to_html(
         view,
         subject,
         series_in(list(all.values()), subject) if subject else None,
-        RunView.of(all[earlier.id]) if earlier else None,
+        earlier,
+        set_beside(all[earlier.id], run) if earlier else (),
         preflight,
         zone,
     )
@@ -135,7 +149,7 @@ def _section(found: Measured, both: bool = False) -> dict[str, Any]:
         "blame": blame_text(blame_of(view)),
         "predictions": predictions(sweeps_of(view)),
         "more_ranks": MORE_RANKS,
-        "beside": _beside(found.before, view) if found.before else None,
+        "beside": _beside(found.before, found.changes) if found.before else None,
         "preflight": found.preflight,
     }
 
@@ -156,9 +170,9 @@ def _figures(found: Measured, dark: bool) -> list[Figure]:
     return drawn
 
 
-def _beside(earlier: RunView, view: RunView) -> dict[str, Any] | None:
+def _beside(earlier: Listed, changes: Sequence[Line]) -> dict[str, Any] | None:
     """The run before and this one, what differs first; None where they share nothing."""
-    found = beside(earlier, view)
+    found = beside(changes)
     if not found.lines:
         return None
     return {
@@ -166,7 +180,7 @@ def _beside(earlier: RunView, view: RunView) -> dict[str, Any] | None:
         "lines": found.lines[:MOST_BESIDE],
         "num_more": max(0, len(found.lines) - MOST_BESIDE),
         "num_lines": len(found.lines),
-        "num_differ": sum(each.line.change in ("better", "worse") for each in found.lines),
+        "num_differ": sum(each.line.change in (BETTER, WORSE) for each in found.lines),
     }
 
 
@@ -187,7 +201,7 @@ def _in_page(figure: Figure) -> dict[str, Any]:
     return figure.option | {"tooltip": figure.option["tooltip"] | {"renderMode": "richText"}}
 
 
-def _subtitle(view: RunView) -> str:
+def _subtitle(view: RunView | Listed) -> str:
     label = f", {view.label}" if view.label else ""
     return f"{view.started_at:%Y-%m-%d %H:%M} UTC{label}, run {view.id}"
 

@@ -23,6 +23,7 @@ from hakaru.analyses import Analysis, Result, Selection, Session, Unit, open_ses
 from hakaru.engine import Value
 from hakaru.errors import HakaruError, InterruptedQuery
 from hakaru.lake import Lake
+from hakaru.schema import RUNS
 from hakaru.settings import FILE_NAME, Settings, load
 from hakaru.web.cache import Cache
 from hakaru.web.problems import Busy, TooSlow, WebError
@@ -127,6 +128,15 @@ class Readers:
             self._version = version
             self.cache.clear()
         return version
+
+    def open_first(self) -> None:
+        """Open a session before anybody asks: the first loads libraries, and is slow.
+
+        Whatever is wrong with the lake, the page that meets it says so.
+        """
+        with suppress(Exception):
+            self.ask("settings", lambda session: session.settings)
+            self.lake.files(RUNS)
 
     def close(self) -> None:
         with suppress(queue.Empty):

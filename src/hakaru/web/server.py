@@ -9,6 +9,7 @@ import resource
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from hakaru.errors import HakaruError, MissingExtraError
@@ -58,6 +59,7 @@ def serve(
     with listening(host, port) as bound:
         if access_log:
             _log_requests()
+        Thread(target=app.state.service.readers.open_first, daemon=True).start()
         ready(url_of(host, bound), urls_of_others(host, bound, settings.web.hosts))
         with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
             server_of(app).run(sockets=[bound])

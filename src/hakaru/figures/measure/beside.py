@@ -1,4 +1,4 @@
-"""Two runs side by side: what both measured, each as the median over its devices, and whether it changed."""
+"""Two runs side by side, the earlier first: medians over the devices, and which of these have changed."""
 
 from __future__ import annotations
 
@@ -6,33 +6,46 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from hakaru.figures.measure.view import Reading, RunView, natural, parse_object
+from hakaru.figures.measure.view import ARROW, natural
 from hakaru.figures.measure.words import amount, interval_text
-from hakaru.measure._base import Better
-from hakaru.measure.record import shown_parameters
+from hakaru.measure.compare import (
+    BETTER,
+    LEAST_LEVEL,
+    ONLY_AFTER,
+    ONLY_BEFORE,
+    WORSE,
+    Row,
+    compare_runs,
+    rank,
+    signed_share,
+)
+from hakaru.measure.record import Run, shown_parameters
 from hakaru.measure.statistics import median_interval
 
-Change = Literal["better", "worse", "the same", "only the first", "only the second", "no number"]
 Key = tuple[str, str, str, str]
-# what differs first
-ORDER: tuple[Change, ...] = ("worse", "better", "no number", "the same")
+Ends = tuple[float, float] | None
+ONLY = (ONLY_BEFORE, ONLY_AFTER)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A median and its interval: of one device its own, of several that of their median."""
+    """A median and its interval, if there is one: of one device its own, of several that of their median."""
 
     median: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     num_devices: int
 
 
 @dataclass(frozen=True)
 class Line:
-    """One quantity in both runs; `ratio` is the second over the first."""
+    """One quantity of the devices of a model in both runs.
+
+    The medians only sum up: `change` is that of the device that differs most, `devices` counts the changes,
+    and `most` names the device.
+    """
 
     benchmark: str
     parameters: str
@@ -41,36 +54,30 @@ class Line:
     unit: str
     first: Value | None
     second: Value | None
-    change: Change
-
-    @property
-    def ratio(self) -> float | None:
-        if self.first is None or self.second is None or not self.first.median:
-            return None
-        ratio = self.second.median / self.first.median
-        return ratio if math.isfinite(ratio) else None
-
-    @property
-    def overlap(self) -> bool | None:
-        """Whether the intervals have a value in common; null where there are not two of them."""
-        return _overlap(self.first, self.second) if self.first and self.second else None
+    ratio: float | None
+    change: str
+    devices: dict[str, int]
+    most: str = ""
 
 
-def set_beside(first: RunView, second: RunView) -> list[Line]:
+def set_beside(earlier: Run, later: Run) -> list[Line]:
     """What either run has, in the order of benchmarks; a number that does not count is not there."""
-    ours, theirs = _groups(first), _groups(second)
-    keys = sorted({*ours, *theirs}, key=lambda key: tuple(natural(part) for part in key))
-    return [_line(key, ours.get(key, []), theirs.get(key, [])) for key in keys]
+    groups: dict[Key, list[Row]] = {}
+    for row in compare_runs(earlier, later):
+        key = (row.benchmark, shown_parameters(row.parameters), row.model, row.quantity)
+        groups.setdefault(key, []).append(row)
+    keys = sorted(groups, key=lambda key: tuple(natural(part) for part in key))
+    return [_line(key, groups[key]) for key in keys]
 
 
 class Cells(NamedTuple):
-    """A line as it is printed: what it is of, a value and its interval for each run, and the change."""
+    """A line as it is printed: a value and its interval for each run, and what has changed."""
 
     line: Line
     first: tuple[str, str]
     second: tuple[str, str]
     ratio: str
-    overlap: str
+    change: str
 
 
 class Beside(NamedTuple):
@@ -80,12 +87,9 @@ class Beside(NamedTuple):
     only: Counter[str]
 
 
-def beside(first: RunView, second: RunView) -> Beside:
-    lines = set_beside(first, second)
-    both = sorted(
-        (each for each in lines if each.change in ORDER), key=lambda each: ORDER.index(each.change)
-    )
-    only = Counter(str(each.change) for each in lines if each.change not in ORDER)
+def beside(lines: Sequence[Line]) -> Beside:
+    both = sorted((each for each in lines if each.change not in ONLY), key=lambda x: rank(x.change))
+    only = Counter(each.change for each in lines if each.change in ONLY)
     return Beside([_cells(each) for each in both], only)
 
 
@@ -99,7 +103,7 @@ def _cells(each: Line) -> Cells:
         else f"{each.ratio:.3f}"
         if each.ratio < 1e6
         else f"{each.ratio:.3g}",
-        {True: "overlap", False: "apart", None: "–"}[each.overlap],
+        _changed(each),
     )
 
 
@@ -109,50 +113,48 @@ def _printed(value: Value | None, unit: str) -> tuple[str, str]:
     return amount(value.median, unit), interval_text(value.low, value.high)
 
 
-def _groups(view: RunView) -> dict[Key, list[Reading]]:
-    """By subject; the trials of a search are of one run alone and are left out."""
-    groups: dict[Key, list[Reading]] = {}
-    for each in view.judged:
-        # links have no model of their own, and each is compared with itself
-        model = each.device if each.is_link else each.model
-        shown = shown_parameters(parse_object(each.parameters))
-        groups.setdefault((each.benchmark, shown, model, each.quantity), []).append(each)
-    return groups
+def _changed(each: Line) -> str:
+    """As `1 of 1,024 worse: n7/cuda:3 −20 %; 2 better`; of one device just the change."""
+    num = sum(each.devices.values())
+    if num == 1:
+        return each.change
+    first = f"{each.devices[each.change]:,} of {num:,} {each.change}"
+    most = f": {each.most}" if each.most else ""
+    is_both = each.change == WORSE and BETTER in each.devices
+    return first + most + (f"; {each.devices[BETTER]:,} {BETTER}" if is_both else "")
 
 
-def _line(key: Key, ours: Sequence[Reading], theirs: Sequence[Reading]) -> Line:
-    known = (*ours, *theirs)[0]
-    first, second = _value(ours), _value(theirs)
-    change = _change(first, second, bool(ours), bool(theirs), known.better)
-    benchmark, parameters, model, quantity = key
-    return Line(benchmark, parameters, model, quantity, known.unit, first, second, change)
+def _line(key: Key, rows: Sequence[Row]) -> Line:
+    first = _value([(each.before, each.before_ends) for each in rows])
+    second = _value([(each.after, each.after_ends) for each in rows])
+    ratio = second.median / first.median if first and second else math.inf
+    devices = Counter(each.change for each in rows)
+    change = min(devices, key=lambda name: (name in ONLY, rank(name)))
+    return Line(
+        *key, rows[0].unit, first, second, ratio if math.isfinite(ratio) else None, change,
+        dict(devices), _most([each for each in rows if each.change == change]),
+    )  # fmt: skip
 
 
-def _value(readings: Sequence[Reading]) -> Value | None:
-    valid = [each for each in readings if each.is_valid]
-    medians = [each.median for each in valid if each.median is not None]
-    if not medians:
+def _value(found: Sequence[tuple[float | None, Ends]]) -> Value | None:
+    known = [(median, ends) for median, ends in found if median is not None]
+    if not known:
         return None
-    if len(medians) > 1:
-        found = median_interval(medians)
-        return Value(found.median, found.low, found.high, len(medians))
-    low, high = (medians[0] if end is None else end for end in (valid[0].low, valid[0].high))
-    return Value(medians[0], low, high, 1)
+    if len(known) == 1:
+        median, ends = known[0]
+        low, high = ends or (None, None)
+        return Value(median, low, high, 1)
+    over = median_interval([median for median, _ in known])
+    is_known = over.level >= LEAST_LEVEL
+    low, high = (over.low, over.high) if is_known else (None, None)
+    return Value(over.median, low, high, len(known))
 
 
-def _change(
-    first: Value | None, second: Value | None, in_first: bool, in_second: bool, better: Better
-) -> Change:
-    if not in_second:
-        return "only the first"
-    if not in_first:
-        return "only the second"
-    if first is None or second is None:
-        return "no number"
-    if _overlap(first, second):
-        return "the same"
-    return "better" if (second.median > first.median) == (better == "higher") else "worse"
-
-
-def _overlap(first: Value, second: Value) -> bool:
-    return first.low <= second.high and second.low <= first.high
+def _most(rows: Sequence[Row]) -> str:
+    """Of those that surely changed, the one that did most."""
+    known = [(abs(math.log(row.ratio)), row) for row in rows if row.ratio]
+    if not known or rows[0].change not in (WORSE, BETTER):
+        return ""
+    _, row = max(known, key=lambda pair: pair[0])
+    where = row.where.partition("/")[2] if ARROW in row.where else row.where
+    return f"{where} {signed_share((row.ratio or 1.0) - 1)}"

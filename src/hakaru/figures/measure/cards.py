@@ -61,12 +61,22 @@ def cost_sentence(curve: Curve) -> str | None:
     lack = 1 - min(rates) / median(rates) if rates else math.nan
     if not math.isfinite(hours) or not lack > LEAST_COST:
         return f"The slowest of {num:,} devices is within {share(LEAST_COST)} of their median."
+    if not _is_surely_below(curve):
+        return f"The slowest of {num:,} devices is {share(lack)} under their median, which may be chance."
     what = "GPU" if curve.slowest.device.startswith(("cuda", "gpu")) else "device"
     where = f"{curve.slowest.host} {curve.slowest.device}"
     return (
         f"A synchronous job on all {num:,} devices goes at the speed of {where}, {share(lack)} under "
         f"the median, and loses {amount(round(hours))} {what}-hours a month."
     )
+
+
+def _is_surely_below(curve: Curve) -> bool:
+    """Whether the slowest one's whole interval is worse than the median."""
+    low, high = curve.slowest.low, curve.slowest.high
+    if low is None or high is None:
+        return False
+    return high < curve.median if curve.subject.better == "higher" else low > curve.median
 
 
 def card_curve(view: RunView, subject: Subject, dark: bool = False) -> Figure:
@@ -109,7 +119,7 @@ def _series(curve: Curve, places: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _item(at: int, each: Reading) -> dict[str, Any]:
-    lines = [f"{each.host} {each.device}", amount(each.median, each.unit), behind(each.deficit)]
+    lines = [f"{each.host} {each.device}", amount(each.median, each.unit), behind(each)]
     name = "\n".join(line for line in lines if line)
     return {"value": [at + 1, look.digits(_value(each))], "name": name}
 
@@ -131,7 +141,9 @@ def _median_line(curve: Curve, theme: Theme) -> dict[str, Any]:
 
 
 def _notes(curve: Curve, num_drawn: int) -> list[str]:
-    notes = ["The axis does not begin at zero. Slow devices are marked by triangles."]
+    is_slow = any(each.verdict is Verdict.SLOW for each in curve.readings)
+    triangles = " Slow devices are marked by triangles." if is_slow else ""
+    notes = [f"The axis does not begin at zero.{triangles}"]
     if cost := cost_sentence(curve):
         notes.insert(0, cost)
     if curve.num_left_out:

@@ -14,8 +14,9 @@ from hakaru.figures.measure.words import amount, share
 from hakaru.figures.theme import DASHES, PALETTE, SYMBOLS
 from hakaru.measure.collective._blame import Blame
 from hakaru.measure.collective._fit import Fit, fit
-from hakaru.measure.collective._judge import blame_links
+from hakaru.measure.collective._judge import LEAST_HOSTS, Probe, blame_links
 from hakaru.measure.collective.operations import factor
+from hakaru.measure.collective.pairs import NUMBER
 from hakaru.measure.record import shown_parameters
 
 TITLE = "Collectives"
@@ -120,7 +121,7 @@ def predictions(sweeps: Sequence[Sweep]) -> list[Prediction]:
 def blame_of(view: RunView) -> list[Blame]:
     """What the pair probes say together, between hosts and inside them: who is slow, what bounds the ring."""
     probes = [
-        (each.device, each.parameters, each.median)
+        Probe(each.device, each.parameters, each.median, each.high or each.median)
         for each in view.readings
         if each.is_link and each.is_valid and each.median
     ]
@@ -134,8 +135,13 @@ def blame_text(found: Sequence[Blame]) -> str:
 
 
 def _blamed(found: Blame) -> str:
-    is_slow = found.hosts or found.links
-    return found.sentence if is_slow else f"No host or link is slow; {found.sentence}"
+    if found.hosts or found.links:
+        return found.sentence
+    hosts = {name.partition(NUMBER)[0] for name in found.ring}
+    if len(hosts) < LEAST_HOSTS and any(NUMBER in name for name in found.ring):
+        few = "Links inside a host are compared between three hosts or more, and there are fewer"
+        return f"{few}; {found.sentence}"
+    return f"No host or link is slow; {found.sentence}"
 
 
 def size_text(num_bytes: int) -> str:

@@ -210,7 +210,7 @@ def _describe(card: Card, is_worst: bool) -> str:
     if is_worst and card.verdict is Verdict.GOOD:
         return f"{head}, {counted(card.num_readings, 'measurement')}"
     value = amount(worst.median, worst.unit)
-    lines = [head, f"{worst.what}: {value}", behind(worst.deficit), _clipped(worst.reason)]
+    lines = [head, f"{worst.what}: {value}", behind(worst), _clipped(worst.reason)]
     return "\n".join(line for line in lines if line)
 
 

@@ -1,4 +1,4 @@
-"""The last preflight as it was written into the workspace: what is not a pass first, then the rest.
+"""A cluster's last preflight as it was written into the workspace: what is not a pass first, then the rest.
 
 Checks have their titles and statuses their words, as on the terminal.
 """
@@ -9,19 +9,22 @@ import json
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hakaru.measure.folders import preflight_file
+from hakaru.errors import SettingsError
+from hakaru.measure.folders import preflight_file, preflight_files
+from hakaru.measure.preflight import verdict_of
+from hakaru.measure.verdict import Verdict, worst
 
 MOST_BYTES = 20_000_000
 MOST_ROWS = 300
 MOST_TEXT = 400
 STATUSES = ("fail", "not measured", "warn", "pass", "n/a")  # what to act on first
 QUIET = ("pass", "n/a")
-UNREAD = "preflight.json cannot be read"
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
+    cluster: str
     made_at: datetime
     verdict: str
     summary: str
     counts: dict[str, int]
     rows: tuple[Row, ...]
     num_left_out: int
+    where: str = ""
     problem: str = ""
 
     @property
@@ -56,29 +61,77 @@ class Table:
         """What passed or does not apply: `rows` ends with it."""
         return tuple(row for row in self.rows if row.status in QUIET)
 
+    @property
+    def quiet_text(self) -> str:
+        passed = sum(row.status == "pass" for row in self.quiet)
+        return f"{passed} passed, {len(self.quiet) - passed} do not apply"
 
-def read_preflight(workspace: Path) -> Table | None:
-    """The latest; None where none was made. One that cannot be read says so and passes nothing."""
+
+def read_preflight(workspace: Path, cluster: str | None) -> Table | None:
+    """The latest of a cluster, or of the only one that has any; None where none was made.
+
+    One that cannot be read says so and passes nothing.
+    """
+    path = _path(workspace, cluster)
+    if path is None:
+        return None
     try:
-        raw, modified = _read(preflight_file(workspace))
+        raw, modified = _read(path)
     except FileNotFoundError:
         return None
     except OSError:
         raw, modified = None, datetime.now(UTC)
-    made_at = _moment(raw, modified)
+    name, made_at = path.stem.removeprefix("preflight-"), _moment(raw, modified)
     if not isinstance(raw, dict) or not isinstance(raw.get("rows"), list):
-        return Table(made_at, "not measured", "", {}, (), 0, UNREAD)
-    titles = _titles(raw.get("checks"))
-    rows = [_row(each, titles) for each in raw["rows"] if isinstance(each, dict)]
+        problem = f"{path.name} cannot be read"
+        return Table(name, made_at, Verdict.NOT_MEASURED, "", {}, (), 0, "", problem)
+    checks = _checks(raw.get("checks"))
+    rows = [_row(each) for each in raw["rows"]]
     shown = _shown(rows)
+    stated, found = _stated(raw), _judged(rows, checks)
     return Table(
+        name,
         made_at,
-        _text(raw.get("verdict")) or "not measured",
+        worst((stated, found)),
         _text(raw.get("summary")),
         dict(Counter(row.status for row in rows)),
-        tuple(shown[:MOST_ROWS]),
+        tuple(_titled(row, checks) for row in shown[:MOST_ROWS]),
         max(0, len(shown) - MOST_ROWS),
+        _where(raw),
+        "" if stated is found else f"{path.name} says {stated}, its rows say {found}",
     )
+
+
+def _path(workspace: Path, cluster: str | None) -> Path | None:
+    if cluster is None:
+        known = preflight_files(workspace)
+        return known[0] if len(known) == 1 else None
+    with suppress(SettingsError):  # a name that is not allowed has no file
+        return preflight_file(workspace, cluster)
+    return None
+
+
+def _stated(raw: Mapping[str, Any]) -> Verdict:
+    """The verdict that the file states; another word is none."""
+    try:
+        return Verdict(_text(raw.get("verdict")))
+    except ValueError:
+        return Verdict.NOT_MEASURED
+
+
+def _judged(rows: Sequence[Row], checks: Mapping[str, Mapping[str, Any]]) -> Verdict:
+    """The verdict that the rows give; a check of which nothing is known is essential."""
+    return verdict_of(
+        (row.status, checks.get(row.check, {}).get("essential") is not False) for row in rows
+    )
+
+
+def _where(raw: Mapping[str, Any]) -> str:
+    """`128 nodes by slurm`; nothing where the file does not say."""
+    nodes, launcher = raw.get("nodes"), _text(raw.get("launcher"))
+    if not isinstance(nodes, list) or not launcher:
+        return ""
+    return f"{len(nodes):,} node{'s' if len(nodes) != 1 else ''} by {launcher}"
 
 
 def _read(path: Path) -> tuple[object, datetime]:
@@ -103,19 +156,22 @@ def _moment(raw: object, modified: datetime) -> datetime:
         return modified
 
 
-def _titles(checks: object) -> dict[str, str]:
-    """The checks' titles by their ids."""
+def _checks(checks: object) -> dict[str, dict[str, Any]]:
+    """What the file says of the checks, by their ids."""
     listed = checks if isinstance(checks, list) else []
-    known = [each for each in listed if isinstance(each, dict)]
-    return {_text(each.get("id")): _text(each.get("title")) for each in known}
+    return {_text(each.get("id")): each for each in listed if isinstance(each, dict)}
 
 
-def _row(each: dict[str, Any], titles: Mapping[str, str]) -> Row:
+def _row(each: object) -> Row:
+    """What is no row, or has a status of another word, is not a pass."""
+    said = each if isinstance(each, dict) else {}
     names = ("check", "node", "status", "found", "wanted", "fix")
-    row = Row(*(_text(each.get(name)) for name in names))
-    # a status of another word is not a pass
-    status = row.status if row.status in STATUSES else "not measured"
-    return replace(row, check=titles.get(row.check) or row.check, status=status)
+    row = Row(*(_text(said.get(name)) for name in names))
+    return row if row.status in STATUSES else replace(row, status="not measured")
+
+
+def _titled(row: Row, checks: Mapping[str, Mapping[str, Any]]) -> Row:
+    return replace(row, check=_text(checks.get(row.check, {}).get("title")) or row.check)
 
 
 def _shown(rows: Sequence[Row]) -> list[Row]:

@@ -70,8 +70,9 @@ def search_of(view: RunView) -> Search | None:
 def search_sentence(found: Search) -> str:
     """What was reached, what that is against the default, and how far it is from the peak."""
     rate, best = found.final.get("rate"), found.best
-    if rate is not None and rate.is_valid:
-        parts = [f"The best LINPACK settings reach {amount(rate.median, rate.unit)}"]
+    if rate is not None and rate.median is not None:
+        doubt = "" if rate.is_valid else f" ({rate.verdict})"
+        parts = [f"The best LINPACK settings reach {amount(rate.median, rate.unit)}{doubt}"]
         gain, peak = found.final.get("gain"), found.final.get("efficiency")
         parts += [gain.reason] if gain is not None and gain.reason else []
         if peak is not None and peak.median is not None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hakaru.figures.measure.view import Reading, RunView, meter_of, parse_object, untested_of
 from hakaru.measure._base import Better
 from hakaru.measure.compare import Cards, Seen
-from hakaru.measure.record import COUNTS, JUDGED, OWN, PLAIN, verdict_of
+from hakaru.measure.record import COUNTS, JUDGED, OWN, PLAIN, Run, from_rows, texts_of, verdict_of
 from hakaru.measure.series import Series, Value, build_series, value_of
 from hakaru.measure.store import SELFTEST, count_verdicts
 from hakaru.measure.verdict import ORDER, Verdict, worst
@@ -25,12 +25,11 @@ from hakaru.schema import RUNS
 if TYPE_CHECKING:
     from hakaru.analyses import Session
     from hakaru.figures.measure.choice import Subject
-    from hakaru.measure.record import Run
 
 BETTER = get_args(Better)
 COLUMNS = (
     "benchmark", "parameters", "quantity", "unit", "better", "host", "device", "verdict", "reason",
-    "num_repetitions", "median", "low", "high", "reference", "place", "raw", "validity",
+    "num_repetitions", "median", "low", "high", "reference", "compared_with", "place", "raw", "validity",
 )  # fmt: skip
 
 
@@ -123,12 +122,24 @@ def load_view(session: Session, cluster: str, run: str) -> RunView:
     first = {name: table[name][0].as_py() for name in ("label", "source", "started_at")}
     validity, place = (parse_object(table[name][0].as_py() or "") for name in ("validity", "place"))
     rows = table.select(COLUMNS).to_pylist()
-    left_out = place.get("left_out")
     return RunView(
         run, cluster, first["started_at"], tuple(map(_reading, rows)), first["source"] or OWN,
-        first["label"], tuple(map(str, left_out)) if isinstance(left_out, list) else (),
-        meter_of(validity), untested_of(validity),
+        first["label"], texts_of(place, "left_out"),
+        meter_of(validity), untested_of(validity), texts_of(place, "notes"),
     )  # fmt: skip
+
+
+def load_run(session: Session, cluster: str, run: str) -> Run:
+    """One run with every repetition, to compare it; it must be there."""
+    _scan(session)
+    table = _ask(
+        session,
+        "SELECT * FROM runs_stored WHERE cluster = {0} AND run_id = {1}",
+        (cluster, run),
+        "started_at, host, device, quantity",
+    )
+    (found,) = from_rows(table.to_pylist())
+    return found
 
 
 def load_series(
@@ -200,6 +211,7 @@ def _reading(row: dict[str, Any]) -> Reading:
     return Reading(**(kept | numbers | {
         "verdict": verdict, "reason": reason, "model": str(place.get("model") or kind),
         "unit": row["unit"] or "", "parameters": row["parameters"] or "{}",
+        "compared_with": row["compared_with"] or "",
         "better": row["better"] if row["better"] in BETTER else "higher",
         "num_repetitions": row["num_repetitions"] or 0,
     }))  # fmt: skip

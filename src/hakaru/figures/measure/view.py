@@ -46,6 +46,7 @@ class Reading:
     low: float | None = None
     high: float | None = None
     reference: float | None = None
+    compared_with: str = ""
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -117,6 +118,7 @@ class RunView:
     left_out: tuple[str, ...] = ()
     meter: Meter = UNTESTED
     untested: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, run: Run) -> RunView:
@@ -124,7 +126,7 @@ class RunView:
         validity = first.validity if first else {}
         return cls(
             run.id, run.cluster, run.started_at, tuple(map(_reading, run.measurements)), run.source,
-            run.label, run.left_out, meter_of(validity), untested_of(validity),
+            run.label, run.left_out, meter_of(validity), untested_of(validity), run.notes,
         )  # fmt: skip
 
     @cached_property
@@ -200,4 +202,5 @@ def _reading(each: Measurement) -> Reading:
         low=interval.low if interval else None,
         high=interval.high if interval else None,
         reference=each.reference,
+        compared_with=each.compared_with,
     )

@@ -71,7 +71,12 @@ def summarise(view: RunView) -> Summary:
 def meter_text(view: RunView) -> str:
     """How far the numbers can be trusted."""
     if view.source != OWN:
-        return f"The numbers are as {view.source} reported them; Hakaru did not measure them."
+        as_reported = (
+            f"The numbers are as {view.source} reported them; Hakaru did not measure them."
+        )
+        return " ".join(
+            [as_reported, *([f"Notes: {'; '.join(view.notes)}."] if view.notes else [])]
+        )
     if all(each.benchmark == SELFTEST for each in view.readings) and view.readings:
         return "This run is the self-test: the meter measured what is known."
     if view.meter.error is None:
@@ -79,7 +84,9 @@ def meter_text(view: RunView) -> str:
     when = f" of {view.meter.tested_at[:10]}" if view.meter.tested_at else ""
     error = share(view.meter.error)
     accuracy = f"The meter itself was off by {error} at most in its last self-test{when}"
-    not_tested = f"; not tested: {listed(view.untested, MOST_NAMED)}" if view.untested else ""
+    not_tested = (
+        f"; without a valid test: {listed(view.untested, MOST_NAMED)}" if view.untested else ""
+    )
     return f"{accuracy}{not_tested}."
 
 
@@ -113,11 +120,12 @@ def interval_text(low: float | None, high: float | None) -> str:
     return f"{amount(low)} to {amount(high)}" if low is not None and high is not None else ""
 
 
-def behind(deficit: float | None) -> str:
+def behind(each: Reading) -> str:
     """How it stands to what it was compared with; nothing where that is not known."""
-    if deficit is None:
+    if each.deficit is None or not each.compared_with:
         return ""
-    return f"{share(abs(deficit))} {'slower' if deficit >= 0 else 'faster'} than its peers"
+    way = "slower" if each.deficit >= 0 else "faster"
+    return f"{share(abs(each.deficit))} {way} than {each.compared_with}"
 
 
 def counted(num: int, one: str, many: str = "") -> str:

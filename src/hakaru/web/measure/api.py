@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from hakaru.web.answers import json_response
 from hakaru.web.api import PREFIX, PROBLEMS
-from hakaru.web.filters import Nothing
 from hakaru.web.measure import models
 from hakaru.web.measure.service import Bench
 from hakaru.web.models import Drawing
@@ -41,9 +40,9 @@ def history(bench: At, query: Annotated[models.SubjectQuery, Query()]) -> Respon
 
 
 @router.get("/preflight", response_model=models.Preflight)
-def preflight(bench: At, query: Annotated[Nothing, Query()]) -> Response:
-    """The last preflight: what is not a pass first."""
-    return json_response(bench.preflight())
+def preflight(bench: At, query: Annotated[models.RunsQuery, Query()]) -> Response:
+    """The last preflight of a cluster: what is not a pass first."""
+    return json_response(bench.preflight(query.cluster))
 
 
 @router.get("/{run}", response_model=models.RunResult)
@@ -56,7 +55,7 @@ def run(bench: At, run: RunId, query: Annotated[models.RunQuery, Query()]) -> Re
 def beside(
     bench: At, run: RunId, other: RunId, query: Annotated[models.RunsQuery, Query()]
 ) -> Response:
-    """Two runs side by side: medians with their intervals, and whether these overlap."""
+    """Two runs side by side, the earlier first: medians over devices, and which of these have changed."""
     return json_response(bench.beside(run, other, query))
 
 

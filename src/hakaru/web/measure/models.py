@@ -92,7 +92,8 @@ class Measurement(BaseModel):
     median: float | None
     low: float | None = Field(description="Of the median's 95 % interval.")
     high: float | None
-    reference: float | None = Field(description="What it was compared with.")
+    reference: float | None = Field(description="The value that it was compared with.")
+    compared_with: str = Field(description="What that is of: other devices, a baseline.")
 
 
 class RunResult(RunInfo):
@@ -135,14 +136,16 @@ class History(BaseModel):
 
 
 class Value(BaseModel):
+    """The median over the devices, with its interval where there are enough repetitions or devices."""
+
     median: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     num_devices: int
 
 
 class Line(BaseModel):
-    """One quantity in both runs."""
+    """One quantity of the devices of a model in both runs."""
 
     benchmark: str
     parameters: str
@@ -152,15 +155,16 @@ class Line(BaseModel):
     first: Value | None
     second: Value | None
     ratio: float | None = Field(description="The second over the first.")
-    overlap: bool | None = Field(description="Whether the intervals overlap.")
-    change: str
+    change: str = Field(description="Of the device that differs most.")
+    devices: dict[str, int] = Field(description="Devices of each change.")
+    most: str = Field(description="The device that changed most, and by how much.")
 
 
 class Beside(BaseModel):
-    """Two runs side by side."""
+    """Two runs side by side, whichever was asked for first."""
 
-    first: RunInfo
-    second: RunInfo
+    first: RunInfo = Field(description="The earlier one.")
+    second: RunInfo = Field(description="The later one.")
     lines: list[Line]
 
 
@@ -174,11 +178,13 @@ class PreflightRow(BaseModel):
 
 
 class Preflight(BaseModel):
-    """The last preflight; no rows where none was made."""
+    """The last preflight of a cluster; no rows where none was made."""
 
+    cluster: str | None = None
     made_at: datetime | None = None
     verdict: str | None = None
     summary: str = ""
+    where: str = Field(default="", description="How many nodes were asked, and by which launcher.")
     counts: dict[str, int] = {}
     rows: list[PreflightRow] = []
     num_left_out: int = 0

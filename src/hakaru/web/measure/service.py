@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from hakaru.figures import Figure
-from hakaru.figures.measure.beside import set_beside
+from hakaru.figures.measure.beside import Line, set_beside
 from hakaru.figures.measure.cards import card_curve
 from hakaru.figures.measure.choice import (
     Choice,
@@ -20,7 +20,14 @@ from hakaru.figures.measure.fleet import fleet
 from hakaru.figures.measure.preflight import Table, read_preflight
 from hakaru.figures.measure.search import search_history, search_of
 from hakaru.figures.measure.series import history
-from hakaru.figures.measure.stored import Listed, list_runs, load_series, load_view, newest
+from hakaru.figures.measure.stored import (
+    Listed,
+    list_runs,
+    load_run,
+    load_series,
+    load_view,
+    newest,
+)
 from hakaru.figures.measure.view import RunView
 from hakaru.figures.measure.words import summarise
 from hakaru.measure.series import Series
@@ -52,14 +59,19 @@ class Bench:
         found = [info_of(each) for each in self.runs(query.cluster)]
         return models.Runs(runs=found, hint=None if found else EMPTY)
 
-    def find(self, name: str = LATEST, cluster: str | None = None) -> Listed:
-        """A run by its id; `latest` is the newest that measured more than the meter itself."""
+    def find(
+        self, name: str = LATEST, cluster: str | None = None, benchmark: str | None = None
+    ) -> Listed:
+        """A run by its id; `latest` is the newest that measured more than the meter itself.
+
+        A benchmark that not every run has is looked for in the newest run that has it.
+        """
         known = self.runs(cluster)
         if not known:
             whose = f" of {cluster}" if cluster else ""
             raise Unknown(f"the lake holds no measurements{whose}", EMPTY)
         if name == LATEST:
-            return newest(known)
+            return newest([each for each in known if benchmark in each.benchmarks] or known)
         found = [each for each in known if each.id == name]
         if not found:
             raise Unknown(f"there is no run {name!r}", hint(name, [each.id for each in known], 8))
@@ -91,7 +103,7 @@ class Bench:
         )
 
     def figure(self, name: str, figure: str, query: models.FigureQuery) -> Drawing:
-        run = self.find(name, query.cluster)
+        run = self.find(name, query.cluster, query.benchmark if figure == "history" else None)
         drawn = self._drawn(run, figure, query)
         return Drawing(
             id=figure, kind=figure, title=drawn.title, question=drawn.question, option=drawn.option,
@@ -107,7 +119,7 @@ class Bench:
         )
 
     def history(self, query: models.SubjectQuery) -> models.History:
-        run = self.find(LATEST, query.cluster)
+        run = self.find(LATEST, query.cluster, query.benchmark)
         subject = _chosen(history_subjects(self.view(run)), query.choice, "a history")
         found = self.series(run.cluster, subject, query.host, query.device)
         return models.History(
@@ -123,24 +135,35 @@ class Bench:
         )  # fmt: skip
 
     def beside(self, first: str, second: str, query: models.RunsQuery) -> models.Beside:
-        runs = [self.find(name, query.cluster) for name in (first, second)]
-        lines = set_beside(*(self.view(run) for run in runs))
+        earlier, later, lines = self.compared(
+            *(self.find(n, query.cluster) for n in (first, second))
+        )
         return models.Beside(
-            first=info_of(runs[0]),
-            second=info_of(runs[1]),
-            lines=[
-                models.Line(**(asdict(each) | {"ratio": each.ratio, "overlap": each.overlap}))
-                for each in lines
-            ],
+            first=info_of(earlier),
+            second=info_of(later),
+            lines=[models.Line(**asdict(each)) for each in lines],
         )
 
-    def preflight(self) -> models.Preflight:
+    def compared(self, run: Listed, other: Listed) -> tuple[Listed, Listed, list[Line]]:
+        """The earlier run, the later one, and what has changed from one to the other."""
+        earlier, later = sorted((run, other), key=lambda each: (each.started_at, each.id))
+        pairs = [(each.cluster, each.id) for each in (earlier, later)]
+        lines = self.readers.ask(
+            ("measure-beside", *pairs),
+            lambda session: set_beside(*(load_run(session, *pair) for pair in pairs)),
+        )
+        return earlier, later, lines
+
+    def preflight(self, cluster: str | None) -> models.Preflight:
         """It is no part of the lake, so it is read anew each time."""
-        found = self.preflight_table()
+        found = self.preflight_table(cluster)
         return models.Preflight(**asdict(found)) if found else models.Preflight()
 
-    def preflight_table(self) -> Table | None:
-        return read_preflight(self.readers.lake.workspace)
+    def preflight_table(self, cluster: str | None) -> Table | None:
+        """Of a cluster; else of the one that was measured last."""
+        runs = [] if cluster else self.runs()
+        name = newest(runs).cluster if runs else cluster
+        return read_preflight(self.readers.lake.workspace, name)
 
     def zone(self, cluster: str) -> str:
         return self.readers.settings.cluster(cluster).zone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,25 +69,30 @@ def measure(request: Request, bench: At) -> Response:
     every = bench.runs()
     chosen = frame.filters.cluster[0] if frame.filters.cluster else None
     _check_cluster(frame, every, chosen)
-    preflight = bench.preflight_table()
     if asked.run is None and not any(chosen in (None, each.cluster) for each in every):
         return frame.render(
-            "measure_none.html", chosen=chosen, preflight=preflight,
-            clusters=_clusters(every, chosen),
+            "measure_none.html", chosen=chosen, preflight=bench.preflight_table(chosen),
+            clusters=_clusters(every, chosen), options=_options(bench, chosen),
         )  # fmt: skip
-    run = bench.find(asked.run or "latest", chosen)
+    run = bench.find(asked.run or "latest", chosen, asked.benchmark)
     return frame.render(
         "measure.html",
         run=run,
         zone=bench.zone(run.cluster),
         clusters=_clusters(every, run.cluster),
-        preflight=preflight,
+        preflight=bench.preflight_table(run.cluster),
         more_ranks=MORE_RANKS,
         few=FEW,
         **_describe(bench, run, asked),
         **_beside(bench, run, asked),
         **_runs(bench, run),
     )
+
+
+def _options(bench: Bench, cluster: str | None) -> str:
+    """What a command needs to measure into this workspace."""
+    name = f" --cluster {shlex.quote(cluster)}" if cluster else ""
+    return f"{name} -w {shlex.quote(str(bench.readers.lake.workspace.resolve()))}"
 
 
 def _check_cluster(frame: Frame, runs: Sequence[Listed], name: str | None) -> None:
@@ -110,6 +116,7 @@ def _describe(bench: Bench, run: Listed, asked: Asked) -> dict[str, Any]:
         "summary": summary,
         "left_out": view.left_out,
         "worst": [(each, _of_card(run, each)) for each in summary.worst],
+        "truths": [each for each in view.readings if run.is_selftest],
         **_devices(run, view, asked),
         **_collectives(run, view, asked),
         **_search(run, view),
@@ -126,7 +133,8 @@ def _devices(run: Listed, view: RunView, asked: Asked) -> dict[str, Any]:
     curve = curve_of(view, subject) if subject else None
     everything = Switch("all together", _at(run, asked), own is None)
     return {
-        "num_devices": len({(each.host, each.device) for each in view.cards}),
+        # a self-test measures things of known truth, and no devices
+        "num_devices": 0 if run.is_selftest else len({(e.host, e.device) for e in view.cards}),
         "fleet": _figure(run, "fleet", own),
         "card_switches": [everything, *_switches(run, asked, subjects, own)],
         "named_cards": named_cards(cards_of(view, own)),
@@ -182,8 +190,13 @@ def _beside(bench: Bench, run: Listed, asked: Asked) -> dict[str, Any]:
     if asked.beside is None:
         return {"beside": None, "lines": [], "only": {}}
     other = bench.find(asked.beside, run.cluster)
-    found = beside(bench.view(run), bench.view(other))
-    return {"beside": other, "lines": found.lines, "only": found.only}
+    earlier, later, lines = bench.compared(run, other)
+    found = beside(lines)
+    return {
+        "beside": (("Earlier", earlier), ("Later", later)),
+        "lines": found.lines,
+        "only": found.only,
+    }
 
 
 def _runs(bench: Bench, run: Listed) -> dict[str, Any]:
