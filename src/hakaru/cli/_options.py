@@ -35,6 +35,15 @@ IN_A_WORKSPACE = {
 QUOTE_IT = "quote the pattern: --from '*.gz'"
 
 
+class Folder(click.Path):
+    """A folder's path; an empty one, as of a shell's variable that is not set, is no folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("the name of the folder is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def workspace_option(function: F) -> F:
     return click.option(
         "--workspace",
@@ -42,7 +51,7 @@ def workspace_option(function: F) -> F:
         envvar="HAKARU_WORKSPACE",
         default=DEFAULT_WORKSPACE,
         show_default=True,
-        type=click.Path(path_type=Path, file_okay=False),
+        type=Folder(path_type=Path, file_okay=False),
         help="Folder of the workspace (or set HAKARU_WORKSPACE).",
     )(function)
 

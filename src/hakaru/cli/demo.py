@@ -71,6 +71,7 @@ def _taste_of_bench(folder: Path) -> None:
     """Measure this machine for some seconds: the meter itself and, where torch is there, cards or cores."""
     from importlib.util import find_spec
 
+    from hakaru.cli.bench._options import host_cluster
     from hakaru.cli.bench._report import headline
     from hakaru.cli.bench.run import measure_and_store, show
     from hakaru.lake import Lake
@@ -78,9 +79,9 @@ def _taste_of_bench(folder: Path) -> None:
     from hakaru.measure.selftest import self_test
     from hakaru.measure.store import save
 
-    lake = Lake.open(folder)
+    lake, cluster = Lake.open(folder), host_cluster()  # which is not the synthetic one
     click.secho("\nThis machine, measured", bold=True)
-    run = self_test(CLUSTER)
+    run = self_test(cluster)
     save(lake, run)
     click.echo(f"the meter itself: {headline(run)}")
     for each in run.measurements:
@@ -91,7 +92,7 @@ def _taste_of_bench(folder: Path) -> None:
         )
         return
     plan = Plan(("gemm", "memory"), quick=True, budget_s=TASTE_S, label="demo")
-    show(measure_and_store(lake, Job.begin(folder, CLUSTER, plan)), "table")
+    show(measure_and_store(lake, Job.begin(folder, cluster, plan)), "table")
 
 
 def _serve(ctx: click.Context, folder: Path) -> None:
@@ -102,6 +103,8 @@ def _serve(ctx: click.Context, folder: Path) -> None:
 
 def _next_steps(folder: Path) -> list[str]:
     """Commands that work as they stand: first the way to `hakaru` where it is not on the PATH."""
+    from hakaru.cli.bench._options import host_cluster
+
     activate = Path(sys.executable).with_name("activate")
     near = activate.relative_to(Path.cwd()) if activate.is_relative_to(Path.cwd()) else activate
     lost = shutil.which("hakaru") is None
@@ -109,7 +112,7 @@ def _next_steps(folder: Path) -> list[str]:
         *([f"First, so that the shell finds hakaru:  . {near}"] if lost and near.exists() else []),
         f"Next, more of this one:  hakaru show states --by queue -w {folder}",
         f"          the web app:  hakaru serve -w {folder}",
-        f"         this machine:  hakaru bench run --quick -w {folder}",
+        f"         this machine:  hakaru bench run --quick --cluster {host_cluster()} -w {folder}",
         "         your own log:  hakaru report --from LOGFILE",
         "                   or:  hakaru ingest LOGFILE --cluster NAME && hakaru compare NAME",
     ]

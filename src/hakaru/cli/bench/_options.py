@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-DEFAULT_S, QUICK_S = 280.0, 50.0  # with starting and judging, five minutes and one
+DEFAULT_S, QUICK_S = 270.0, 40.0  # with starting and judging, five minutes and one
 
 
 class Duration(click.ParamType[float]):
@@ -34,14 +35,16 @@ class Duration(click.ParamType[float]):
             return float(value)
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|)", str(value).strip())
         if found is None or not 0 < float(found[1]) * SECONDS[found[2]] <= 7 * 86400:
-            self.fail(f"{value!r} is no duration such as 90s, 5m or 1h", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h", param, ctx)
         return float(found[1]) * SECONDS[found[2]]
 
 
 def cluster_option(function: F) -> F:
     return click.option(
         "--cluster",
-        help="Cluster that the run belongs to; else the only one of the workspace, or this host's name.",
+        envvar="HAKARU_CLUSTER",
+        help="Cluster that the run belongs to (or set HAKARU_CLUSTER); else the only one of the workspace, "
+        "or this host's name.",
     )(function)
 
 
@@ -139,8 +142,8 @@ def _typed(value: str) -> str | int | bool:
 
 
 @contextmanager
-def progress_bar(text: str) -> Iterator[Callable[[float, str], None]]:
-    """A bar with the time that is left, on a terminal only."""
+def progress_bar(text: str, budget_s: float) -> Iterator[Callable[[float, str], None]]:
+    """A bar with the time that is left of the budget, on a terminal only."""
     import sys
 
     from hakaru.cli._progress import bar_console
@@ -149,17 +152,36 @@ def progress_bar(text: str) -> Iterator[Callable[[float, str], None]]:
         click.echo(text, err=True)
         yield lambda share, step: None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(time_left(budget_s - (task.elapsed or 0.0)))
 
     columns = (
         TextColumn("measuring {task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:3.0f} %"),
-        TimeRemainingColumn(),
+        Left(),
     )
     with Progress(*columns, console=bar_console(), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield lambda share, step: bar.update(task, completed=share, description=step)
+        task, began = bar.add_task("", total=1.0), time.monotonic()
+
+        def show(share: float, step: str) -> None:
+            """What is done, or the part of the budget that is spent: one setting may take all of it."""
+            spent = min(0.99, (time.monotonic() - began) / budget_s)
+            bar.update(task, completed=max(share, spent), description=step)
+
+        yield show
+
+
+def time_left(seconds: float) -> str:
+    """As `about 2:05 left`; what takes longer than planned says so."""
+    if seconds <= 0:
+        return "a little longer than planned"
+    whole = round(seconds)
+    return f"about {whole // 60}:{whole % 60:02} left"
 
 
 def open_runs(workspace: Path) -> Lake:

@@ -15,9 +15,11 @@ from hakaru.figures.measure.words import amount, interval_text, meter_text
 from hakaru.measure._base import BENCHMARKS, load_all
 from hakaru.measure.record import Measurement, Run, shown_parameters
 from hakaru.measure.verdict import EXIT_CODES, MEANINGS, ORDER, Verdict
+from hakaru.registry import listed
 
 FEW_DEVICES = 16
 MOST_NAMED = 20
+MOST_BENCHMARKS = 4  # that are named where several lack the same
 
 
 def print_run(run: Run, tail: Sequence[str] = (), every: bool = False) -> None:
@@ -36,12 +38,13 @@ def run_lines(run: Run, width: int, tail: Sequence[str], every: bool) -> Iterato
     view = RunView.of(run)
     yield from _answer_lines(view, width)
     yield "", ""
-    columns = _columns(run, every)
-    yield from table_lines(columns, 3, width)
-    yield "", ""
-    for line in wrapped(_hidden(run, len(columns[0].cells)), width):
-        yield line, "dim"
-    for note in (*_notes(view), *tail):
+    hidden = ""
+    if every or any(each.samples for each in run.measurements):
+        columns = _columns(run, every)
+        hidden = _hidden(run, len(columns[0].cells))
+        yield from table_lines(columns, 3, width)
+        yield "", ""
+    for note in filter(None, (hidden, _without_peers(run), *_notes(view), *tail)):
         for line in wrapped(note, width):
             yield line, "dim"
 
@@ -79,6 +82,7 @@ def to_json(run: Run, **more: Any) -> dict[str, Any]:
         "started_at": run.started_at.isoformat(),
         **more,
         "left_out": list(run.left_out),
+        "notes": list(run.notes),
         "measurements": [_as_json(each) for each in run.measurements],
     }
 
@@ -116,18 +120,19 @@ def _as_json(each: Measurement) -> dict[str, Any]:
 
 def _grouped(named: Sequence[Measurement]) -> list[str]:
     """A line for each verdict and reason, with whom it is about; the same reason once."""
-    groups: dict[tuple[Verdict, str, str], list[Measurement]] = {}
+    groups: dict[tuple[Verdict, str], list[Measurement]] = {}
     for each in named:
         alike = re.sub(r"[\d.,]+", "#", each.reason)
-        groups.setdefault((each.verdict, alike, each.benchmark), []).append(each)
+        groups.setdefault((each.verdict, alike), []).append(each)
     lines = []
-    for (verdict, _, benchmark), found in groups.items():
+    for (verdict, _), found in groups.items():
         reason = found[0].reason
         places = list(dict.fromkeys(_place(each) for each in found))
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        points = list(dict.fromkeys(shown_parameters(each.parameters) for each in found))
-        at = f" {points[0]}" if len(points) == 1 else f" ({len(points)} settings)"
-        lines.append(f"  {verdict}: {', '.join(places[:3])}{more}: {benchmark}{at}: {reason}")
+        names = listed(dict.fromkeys(each.benchmark for each in found), MOST_BENCHMARKS)
+        points = list(dict.fromkeys((e.benchmark, shown_parameters(e.parameters)) for e in found))
+        at = f" {points[0][1]}" if len(points) == 1 else f" ({len(points)} settings)"
+        lines.append(f"  {verdict}: {', '.join(places[:3])}{more}: {names}{at}: {reason}")
     return lines
 
 
@@ -152,6 +157,18 @@ def _hidden(run: Run, num_rows: int) -> str:
     if num_rows >= num:
         return ""
     return f"{num - num_rows:,} of {num:,} measurements have no row of their own here: --all shows them."
+
+
+def _without_peers(run: Run) -> str:
+    """How many good numbers were compared with nothing: that they are good says less."""
+    good = [each for each in _judged(run) if each.verdict is Verdict.GOOD]
+    num = sum(not each.compared_with for each in good)
+    if not num:
+        return ""
+    return (
+        f"{num:,} of {len(good):,} good measurements are correct and valid, and were compared with nothing: "
+        "a baseline is what later runs are compared with."
+    )
 
 
 def _in_order(each: Measurement) -> tuple[int, list[tuple[bool, int, str]]]:

@@ -16,13 +16,23 @@ from hakaru.safety.text import plain
 Examples:
   hakaru bench baseline acceptance                 # of the latest run
   hakaru bench baseline acceptance --run 20261118-0512
+  hakaru bench baseline acceptance --run cards --run cards-n7  # n7 measured again
   hakaru bench baseline                            # list them"""
 )
 @click.argument("name", required=False)
 @workspace_option
-@click.option("--run", "run", default="latest", show_default=True, help="The run to keep.")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    default=["latest"],
+    show_default=True,
+    help="The run to keep; repeat for later runs that measured some of it again.",
+)
 @click.option("--cluster", help="Only runs of this cluster.")
-def command(name: str | None, workspace: Path, run: str, cluster: str | None) -> None:
+def command(
+    name: str | None, workspace: Path, runs: tuple[str, ...], cluster: str | None
+) -> None:  # fmt: skip
     """Keep the medians of a good run, for `hakaru bench check --baseline NAME`."""
     from hakaru.cli.bench._options import open_runs
     from hakaru.measure import baseline
@@ -40,7 +50,7 @@ def command(name: str | None, workspace: Path, run: str, cluster: str | None) ->
         if not baseline.names(workspace):
             click.echo("no baselines yet; make one of a good run: hakaru bench baseline NAME")
         return
-    made = baseline.make_baseline(name, find_run(lake, run, cluster))
+    made = baseline.make_baseline(name, *(find_run(lake, run, cluster) for run in runs))
     baseline.save(workspace, made)
     click.echo(f"{name}: {len(made.entries)} quantities of run {made.run_id}")
     click.echo(f"Check a node against it: hakaru bench check --baseline {name}")

@@ -27,8 +27,8 @@ Examples:
   hakaru bench check --baseline acceptance --budget 60s --format json
   hakaru bench check --baseline acceptance --run night-12   # judge a stored run
 Exit codes 10 (slow), 11 (failed) and 13 (not measured) are reasons to drain
-a node, 12 (contaminated) to check it again; docs/bring-into-service.md has
-the lines for Slurm.
+a node, 12 (contaminated) to check it again; 1 and 2 are errors of the command
+itself. docs/bring-into-service.md has the lines for Slurm.
 """
 
 
@@ -58,13 +58,12 @@ def command(
 
     try:
         run = _checked(workspace, baseline, **asked)
-    except (HakaruError, OSError) as error:  # a gate says not measured, and never lets a node pass
+    except (HakaruError, OSError) as error:  # which says nothing about the node, and passes none
         if output_format != "json":
             raise
-        code = EXIT_CODES[Verdict.NOT_MEASURED]
-        summary = {"verdict": Verdict.NOT_MEASURED.value, "exit_code": code, "reason": str(error)}
+        summary = {"verdict": Verdict.NOT_MEASURED.value, "exit_code": 1, "reason": str(error)}
         click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
-        click.get_current_context().exit(code)
+        click.get_current_context().exit(1)
     show(run, output_format, baseline=baseline)
     click.get_current_context().exit(EXIT_CODES[run.verdict])
 
@@ -85,7 +84,7 @@ def _checked(
     lake, wanted = open_runs(workspace), load(workspace, baseline)
     if name is None:
         plan = _plan(wanted, budget, tolerance / 100, **launch)
-        job = Job.begin(workspace, default_cluster(lake, cluster), plan)
+        job = Job.begin(workspace, default_cluster(lake, cluster or wanted.cluster), plan)
         return measure_and_store(lake, job)
     if name == LATEST:
         raise HakaruError("name the run to judge: the latest may be another node's")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from hakaru.measure.record import Run
 
 MOST_NAMED = 5
-ONLY = {"only before": True, "only after": False}
 
 
 @click.command(
@@ -33,7 +33,7 @@ Examples:
 def command(
     before: str, after: str, workspace: Path, cluster: str | None, output_format: str
 ) -> None:  # fmt: skip
-    """Compare two stored runs; a change counts where the two intervals do not overlap."""
+    """Compare two stored runs; a change counts where the two intervals are apart and by 1 % or more."""
     from hakaru.cli._output import without_nan
     from hakaru.cli.bench._options import open_runs
     from hakaru.measure.compare import compare_runs
@@ -61,17 +61,26 @@ def _head(run: Run) -> str:
 def _print(rows: list[Row], before: str, after: str) -> None:
     from hakaru.cli._table import Column, emit, page_width, table_lines
     from hakaru.figures.measure.words import amount
-    from hakaru.measure.compare import signed_share
+    from hakaru.measure.compare import (
+        BETTER,
+        COMPARED,
+        ONLY_AFTER,
+        ONLY_BEFORE,
+        TOO_FEW,
+        WORSE,
+        rank,
+        signed_share,
+    )
     from hakaru.measure.record import shown_parameters
 
-    sure = [each for each in rows if each.change in ("better", "worse")]
-    worse = sum(each.change == "worse" for each in sure)
-    known = [each for each in rows if each.ratio is not None]
-    click.secho(f"{worse} worse, {len(sure) - worse} better, of {len(known)} compared", bold=True)
-    order = ("worse", "better", "the same")
-    alone = [each for each in rows if each.change in ONLY]
-    rows = [each for each in rows if each.change not in ONLY]
-    rows.sort(key=lambda each: order.index(each.change) if each.change in order else 9)
+    num = Counter(each.change for each in rows)
+    counted = f"{num[WORSE]} worse, {num[BETTER]} better, of {sum(num[each] for each in COMPARED)} compared"
+    unknown = f"; {num[TOO_FEW]} with {TOO_FEW}" if num[TOO_FEW] else ""
+    click.secho(counted + unknown, bold=True)
+    only = {ONLY_BEFORE: before, ONLY_AFTER: after}
+    alone = [each for each in rows if each.change in only]
+    rows = [each for each in rows if each.change not in only]
+    rows.sort(key=lambda each: (each.before is None and each.after is None, rank(each.change)))
     columns = [
         Column("benchmark", [each.benchmark for each in rows], right=False),
         Column("parameters", [shown_parameters(each.parameters) for each in rows], right=False,
@@ -85,9 +94,9 @@ def _print(rows: list[Row], before: str, after: str) -> None:
     ]  # fmt: skip
     if rows:
         emit(table_lines(columns, 4, page_width()))
-    for change, when in ONLY.items():
+    for change, run in only.items():
         if own := [each for each in alone if each.change == change]:
-            click.echo(f"only in {before if when else after}: {_some(own)}")
+            click.echo(f"only in {run}: {_some(own)}")
 
 
 def _some(rows: list[Row]) -> str:

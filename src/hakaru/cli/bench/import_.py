@@ -53,13 +53,15 @@ def command(
 
 
 def _summarise(path: Path, run: Run, workspace: Path) -> None:
-    """The verdict, what is not good and why, what was left out, and how to see the rest."""
+    """The verdict, what is not good and why, what was left out, notes, and how to see the rest."""
     from hakaru.cli._table import emit, page_width
     from hakaru.cli.bench._report import run_lines
 
     # the beginning of what `bench show` prints, up to its first empty line
     first, *bad = takewhile(lambda line: line[0], run_lines(run, page_width(), (), False))
     emit([(f"{one_line(str(path))}: {run.source}, run {run.id}: {first[0]}", ""), *bad])
-    for note in run.left_out:
-        click.echo(f"  left out: {note}")
+    for each in run.left_out:
+        click.echo(f"  left out: {each}")
+    for each in run.notes:
+        click.echo(f"  note: {each}")
     click.echo(f"  show it: hakaru bench show {run.id} -w {shlex.quote(str(workspace))}")

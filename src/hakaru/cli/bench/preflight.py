@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hakaru.cli._options import workspace_option
-from hakaru.cli.bench._options import Duration, format_option, parse_slurm
+from hakaru.cli.bench._options import (
+    Duration,
+    cluster_option,
+    default_cluster,
+    format_option,
+    open_runs,
+    parse_slurm,
+)
 from hakaru.errors import HakaruError
 from hakaru.safety.text import plain
 
@@ -47,6 +54,7 @@ def _num_bytes(context: click.Context, parameter: click.Parameter, value: str) -
 
 @click.command(epilog=EPILOG)
 @workspace_option
+@cluster_option
 @click.option(
     "--ranks",
     type=click.IntRange(min=1),
@@ -111,12 +119,16 @@ def _num_bytes(context: click.Context, parameter: click.Parameter, value: str) -
 )
 @click.option("--all", "every", is_flag=True, help="Also list checks that passed or do not apply.")
 @format_option
-def command(workspace: Path, every: bool, output_format: str, **asked: Any) -> None:
+def command(
+    workspace: Path, cluster: str | None, every: bool, output_format: str, **asked: Any
+) -> None:
     """Check limits, links, clocks, names, memory and versions on every node; each problem with its fix."""
+    cluster = _cluster(workspace, cluster)
     found = _judged(workspace, **asked)
     document = found.to_json()
     try:
-        _keep(workspace, document)
+        if cluster is not None:
+            _keep(workspace, cluster, document | {"launcher": asked["launcher"]})
     except (OSError, HakaruError) as error:
         why = plain(getattr(error, "strerror", None) or str(error))
         click.echo(f"warning: not saved for the page Measure: {why}", err=True)
@@ -125,6 +137,13 @@ def command(workspace: Path, every: bool, output_format: str, **asked: Any) -> N
     else:
         _print(found, every)
     click.get_current_context().exit(found.exit_code)
+
+
+def _cluster(workspace: Path, given: str | None) -> str | None:
+    """Whose preflight it is; without a workspace nothing is saved, and it belongs to none."""
+    if not (workspace / "lake").is_dir():
+        return None
+    return default_cluster(open_runs(workspace), given)
 
 
 def _judged(
@@ -155,7 +174,7 @@ def _ask_here() -> list[dict[str, Any]]:
 
 
 def _usual_here(answers: Sequence[Mapping[str, Any]], gpus_per_node: int | None) -> int:
-    """Ranks on this machine where nobody said: as many as it has cores, if the run uses no GPU."""
+    """Ranks on this machine where none are given: as many as it has cores, if the run uses no GPU."""
     from hakaru.measure.devices import cores
     from hakaru.measure.preflight import has_gpus
 
@@ -208,18 +227,16 @@ def _answers(
     return ask_slurm(layout, folder, parse_slurm(slurm_options), timeout_s)
 
 
-def _keep(workspace: Path, document: dict[str, Any]) -> None:
-    """Save the result for the page Measure; without a workspace nothing is saved."""
+def _keep(workspace: Path, cluster: str, document: dict[str, Any]) -> None:
+    """Save the result for the page Measure and the report."""
     from datetime import UTC, datetime
 
     from hakaru.measure.folders import own_bench_folder, preflight_file
     from hakaru.safety.files import replace_file
 
-    if not (workspace / "lake").is_dir():
-        return
     own_bench_folder(workspace)
     made_at = datetime.now(UTC).isoformat(timespec="seconds")
-    replace_file(preflight_file(workspace), json.dumps(document | {"made_at": made_at}))
+    replace_file(preflight_file(workspace, cluster), json.dumps(document | {"made_at": made_at}))
 
 
 def _print(found: Preflight, every: bool) -> None:

@@ -153,7 +153,7 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
     from hakaru.measure.baseline import load
     from hakaru.measure.judge import judge_by
     from hakaru.measure.run import measure
-    from hakaru.measure.selftest import last_test
+    from hakaru.measure.selftest import last_tests
     from hakaru.measure.store import save
     from hakaru.measure.verdict import Verdict
     from hakaru.texts import language
@@ -163,8 +163,8 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
     settings = "1 setting" if count == 1 else f"{count} settings"
     text = f"measuring {settings} within about {language('en').duration(plan.budget_s)}"
     try:
-        with progress_bar(text) as progress:
-            run = measure(job, progress=progress, meter=last_test(lake))
+        with progress_bar(text, plan.budget_s) as progress:
+            run = measure(job, progress=progress, tested=last_tests(lake))
     except KeyboardInterrupt:
         again = f"hakaru bench run --resume {job.id} -w {shlex.quote(str(lake.workspace))}"
         click.echo(f"go on with: {again}", err=True)
@@ -173,8 +173,8 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
         baseline = load(lake.workspace, plan.baseline)
         compared = judge_by(run.measurements, baseline, plan.limits)
         run = replace(run, measurements=tuple(compared))
-    if run.verdict is not Verdict.NOT_MEASURED or any(e.samples for e in run.measurements):
-        save(lake, run)  # what measured nothing at all would only stand in the way of histories
+    if run.measurements:  # also where nothing was measured: else an older run would pass for it
+        save(lake, run)
     job.finish(keep=run.verdict is Verdict.FAILED)
     return run
 

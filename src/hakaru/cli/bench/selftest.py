@@ -29,7 +29,7 @@ def command(workspace: Path, cluster: str | None, output_format: str) -> None:
     from hakaru.measure.verdict import EXIT_CODES
 
     lake = workspace_lake(workspace)
-    with progress_bar("testing the meter, about 20 s") as progress:
+    with progress_bar("testing the meter, about 20 s", 20.0) as progress:
         run = self_test(default_cluster(lake, cluster), progress)
     save(lake, run)
     if output_format == "json":

@@ -49,7 +49,7 @@ def command(
 
     if output.suffix.lower() not in (".html", ".htm"):
         raise HakaruError(f"{output}: the page is HTML; end its name in .html")
-    runs, preflight = load_runs(lake, found.cluster), read_preflight(lake.workspace)
+    runs, preflight = load_runs(lake, found.cluster), read_preflight(lake.workspace, found.cluster)
     text = measure_to_html(found, runs, preflight=preflight)
     with writing(output):
         output.write_text(text, encoding="utf-8")
