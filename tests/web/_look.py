@@ -13,6 +13,8 @@ DRAWN = "[data-drawn], [data-failed]"
 SETTLED = (
     "document.readyState === 'complete' && !document.querySelector('html.loading, .htmx-request')"
 )
+# what the console reports of a refused request, and of one that a newer change replaces (hx-sync)
+MEANT = ("status of 4", "AbortError: signal is aborted")
 # the contrast of every text with the first opaque background behind it (WCAG 2's formula)
 CONTRAST = """() => {
     const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
@@ -99,7 +101,7 @@ class Tab:
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
     def _heard(self, message: Any) -> None:
-        if message.type in ("error", "warning") and "status of 4" not in message.text:
+        if message.type in ("error", "warning") and not any(each in message.text for each in MEANT):
             self.complaints.append(f"console: {message.text}")
 
     def _asked(self, request: Any) -> None:

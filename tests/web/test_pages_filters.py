@@ -177,3 +177,19 @@ def test_an_address_may_leave_things_open(open_site: Running) -> None:
             assert answer.status_code == 200, (path, answer.text)
         table = client.get("/workload/states?cluster=c&cluster=tiny").text
         assert "tiny" in table.split("<tbody>")[1]
+
+
+TWICE = """() => {
+    for (const value of ['user', 'queue']) {
+        document.getElementById('o-by').value = value;
+        document.querySelector('form.options').requestSubmit();
+    }
+}"""
+
+
+def test_the_last_of_two_quick_changes_counts(page: Tab) -> None:
+    """The second is sent before the first one's answer, which would replace its form."""
+    page.open("/workload/walltime?cluster=c")
+    page.page.evaluate(TWICE)
+    page.arrive("by=queue", "the second change in the address")
+    assert page.page.locator("#o-by").input_value() == "queue"

@@ -135,6 +135,27 @@ def test_from_the_form_to_the_day_of_a_node(
         assert 'policy = "fcfs"' in browser.locator("#w-text").input_value()
 
 
+QUICK = """() => {
+    for (const [id, value] of [['w-v1-nodes', '3'], ['w-v2-policy', 'fcfs']]) {
+        const field = document.getElementById(id);
+        field.value = value;
+        field.dispatchEvent(new Event('change', {bubbles: true}));
+    }
+}"""
+
+
+def test_the_text_follows_a_change_made_before_the_last_answer(
+    chromium: Any, server: Running
+) -> None:
+    """The second change waits for the first one's answer, which replaces the text."""
+    with tab(chromium, server) as page:
+        page.open("/what-if")
+        page.page.evaluate(QUICK)
+        written = page.page.locator("#w-text")
+        page.until(lambda: 'policy = "fcfs"' in written.input_value(), "the second change")
+        assert "nodes = 3" in written.input_value()
+
+
 def test_another_cluster_has_another_machine(chromium: Any, open_site: Running) -> None:
     """What was typed stays, and the text follows."""
     with tab(chromium, open_site) as page:
