@@ -140,15 +140,15 @@ def test_a_check_belongs_to_the_cluster_of_its_baseline(
     save(lake, run_of(measured(100.0)))
     save(lake, replace(run_of(measured(1.0), id="r2"), cluster="other"))
     assert hakaru("bench", "baseline", "ok", "--run", "r1", "-w", lake.workspace).exit_code == 0
-    asked: list[str] = []
+    asked: list[tuple[str, str | None]] = []
 
     def kept(_: Lake, job: Job) -> Run:
-        asked.append(job.cluster)
+        asked.append((job.cluster, Job.resume(lake.workspace).plan.label))
         return run_of(measured(100.0))
 
     monkeypatch.setattr(command, "measure_and_store", kept)
     done = hakaru("bench", "check", "--baseline", "ok", "-w", lake.workspace)
-    assert (done.exit_code, asked) == (0, ["c"]), done.output
+    assert (done.exit_code, asked) == (0, [("c", "check ok")]), done.output
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,19 @@ def test_a_run_without_a_valid_number_is_a_point_with_its_verdict() -> None:
     assert found.series.num_runs == 8 and found.series.sentence == "No change."
 
 
+def test_a_run_of_few_devices_is_no_point_of_the_fleet() -> None:
+    """The slow card that a gate measured is not a step of all cards."""
+    fleet = [value_of(f"r{at}", NOW + timedelta(days=at), None, [100.0] * 4) for at in range(10)]
+    gates = [value_of(f"g{at}", NOW + timedelta(days=at, hours=1), "check ok", [80.0])
+             for at in range(10)]  # fmt: skip
+    half = value_of("half", NOW + timedelta(days=11), None, [100.0] * 2)
+    silent = value_of("silent", NOW + timedelta(days=12), None, [])
+    found = build_series([*fleet, *gates, half, silent], "higher")
+    assert [each.run for each in found.points[-3:]] == ["r9", "half", "silent"]
+    assert found.sentence == "No change. Left out: 10 runs of fewer than half of the devices."
+    assert build_series(gates, "higher").num_partial == 0, "a history of one card"
+
+
 # ---- cards by their UUID
 
 FIRST, SECOND = "GPU-8f3b1c2d-aaaa-bbbb", "GPU-11112222-aaaa-bbbb"

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from hakaru.analyses import open_session
 from hakaru.engine.duckdb import connect
 from hakaru.errors import HakaruError
+from hakaru.figures.measure.stored import before, load_view, newest
 from hakaru.figures.measure.stored import list_runs as list_in_page
-from hakaru.figures.measure.stored import load_view
 from hakaru.lake import Lake
 from hakaru.measure.record import JUDGED, PLAIN, from_rows, to_rows, verdict_of
-from hakaru.measure.store import check_label, find_run, list_runs, load_runs, save
+from hakaru.measure.store import GATE, check_label, find_run, list_runs, load_runs, save
 from hakaru.measure.verdict import EXIT_CODES, Verdict, worst
 from hakaru.schema import RUNS
 from hakaru.settings import Engine
@@ -173,6 +173,20 @@ def test_an_id_comes_before_a_label_and_a_self_test_is_not_the_latest(lake: Lake
     test = replace(later, benchmark="selftest", started_at=NOW.replace(day=10))
     save(lake, run_of(test, id="r3"))
     assert (find_run(lake, "r1").id, find_run(lake).id) == ("r1", "r2")
+
+
+def test_a_gate_of_one_node_is_not_the_latest_run_of_the_cluster(lake: Lake) -> None:
+    later = NOW.replace(day=9)
+    save(lake, run_of(measured(1.0), id="r1"))
+    gate = measured(1.0, host="n7", started_at=later, ended_at=later)
+    save(lake, replace(run_of(gate, id="r2"), label=f"{GATE}acceptance"))
+    assert (find_run(lake).id, find_run(lake, f"{GATE}acceptance").id) == ("r1", "r2")
+    with open_session(lake) as session:
+        gate_run, fleet_run = list_in_page(session)
+    assert newest([gate_run, fleet_run]).id == "r1"
+    assert before([gate_run, fleet_run], replace(gate_run, id="r3")) == fleet_run
+    with pytest.raises(HakaruError, match="are those of hakaru bench check"):
+        check_label(f"{GATE}acceptance")
 
 
 def test_samples_that_are_no_numbers_are_one_row_without_any(lake: Lake) -> None:

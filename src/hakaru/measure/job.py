@@ -135,7 +135,7 @@ class Job:
             started, host = datetime.fromisoformat(entry["started_at"]), str(entry["host"])
             plan = Plan(**(raw | tuples))
             whole = entry["id"] == name and _is_whole(plan) and 0 < plan.budget_s < math.inf
-            check_label(plan.label)
+            check_label(plan.label, of_gate=True)
         except (IndexError, KeyError, TypeError, ValueError, HakaruError):
             whole = False
         if not whole:

@@ -70,13 +70,14 @@ class Change:
 
 @dataclass(frozen=True)
 class Series:
-    """A point for each run but those that settle a suspicion, and the changes; `where` names one device."""
+    """The points and changes of a quantity; runs that settle a suspicion or of few devices are no points."""
 
     points: tuple[Value, ...]
     changes: tuple[Change, ...]
     num_runs: int  # with a value, since the last step
     is_short: bool  # these are too few to tell
-    where: str = ""
+    where: str = ""  # the device, if it is of one alone
+    num_partial: int = 0  # runs that measured fewer than half of the devices
 
     @property
     def known(self) -> list[Value]:
@@ -90,7 +91,11 @@ class Series:
             parts.append(
                 f"Too few runs to tell a change{since}: {self.num_runs} of at least {LEAST_RUNS}."
             )
-        return " ".join(parts) or "No change."
+        text = " ".join(parts) or "No change."
+        if not self.num_partial:
+            return text
+        runs = "1 run" if self.num_partial == 1 else f"{self.num_partial:,} runs"
+        return f"{text} Left out: {runs} of fewer than half of the devices."
 
     def mark(self, point: Value) -> str:
         """What there is to see at a point."""
@@ -137,18 +142,25 @@ class DeviceSeries:
 
 
 def build_series(values: Sequence[Value], better: Better, where: str = "") -> Series:
-    """One value a run; those labelled `confirm` settle the suspicion before them, and are no points."""
+    """One value a run; those labelled `confirm` settle the suspicion before them, and are no points.
+
+    The median of a few devices says nothing of the fleet's: a gate measures one node, and so does the run
+    after a card was replaced.
+    """
     points: list[Value] = []
     again: dict[int, list[float]] = {}
-    for each in sorted(values, key=lambda each: (each.at, each.run)):
+    most = max((each.num_devices for each in values), default=0)
+    whole = [each for each in values if each.median is None or 2 * each.num_devices >= most]
+    for each in sorted(whole, key=lambda each: (each.at, each.run)):
         if each.label == CONFIRM and points:
             again.setdefault(len(points) - 1, []).append(_number(each))
         else:
             points.append(each)
     found = find_steps([_number(each) for each in points], better, again)
     return Series(
-        tuple(points), _changes(found, points, better), found.num_runs, found.is_short, where
-    )
+        tuple(points), _changes(found, points, better), found.num_runs, found.is_short, where,
+        len(values) - len(whole),
+    )  # fmt: skip
 
 
 def value_of(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LATEST = "latest"
 SELFTEST = "selftest"
+GATE = "check "  # how the label of a gate's run begins; the baseline's name follows
 LIKE_AN_ID = re.compile(r"\d{8}-\d{6}")
 
 
@@ -107,7 +108,7 @@ def _with_verdicts(
 
 
 def find_run(lake: Lake, name: str = LATEST, cluster: str | None = None) -> Run:
-    """A run by its id, the beginning of it, or its label; `latest` is the newest, self-tests left out."""
+    """A run by its id, the beginning of it, or its label; `latest` leaves self-tests and gates out."""
     known = list_runs(lake, cluster)
     if not known:
         raise HakaruError(
@@ -121,13 +122,23 @@ def find_run(lake: Lake, name: str = LATEST, cluster: str | None = None) -> Run:
     return run
 
 
-def check_label(label: str | None) -> str | None:
-    """A label that cannot be mistaken for anything else, in one line."""
+def is_aside(benchmarks: Sequence[str], label: str | None) -> bool:
+    """Whether a run is a self-test or a gate's, which say nothing of the cluster as a whole."""
+    return list(benchmarks) == [SELFTEST] or (label or "").startswith(GATE)
+
+
+def check_label(label: str | None, of_gate: bool = False) -> str | None:
+    """A label that cannot be mistaken for anything else, in one line; only gates have that of a gate."""
     if label is None:
         return None
     if label == LATEST or not label.isprintable() or not label.strip() or len(label) > 100:
         raise HakaruError(
             f"a run cannot be labelled {label!r}: use one line of up to 100 characters"
+        )
+    if label.startswith(GATE) and not of_gate:
+        raise HakaruError(
+            f"a run cannot be labelled {label!r}: labels that begin with {GATE!r} are those of "
+            "hakaru bench check"
         )
     if LIKE_AN_ID.match(label):
         raise HakaruError(f"a run cannot be labelled {label!r}: it looks like the id of a run")
@@ -137,7 +148,7 @@ def check_label(label: str | None) -> str | None:
 def _matches(known: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     """By id, else by its beginning, else the newest of the label in each cluster."""
     if name == LATEST:
-        measured = [each for each in known if each["benchmarks"] != [SELFTEST]]
+        measured = [each for each in known if not is_aside(each["benchmarks"], each["label"])]
         return (measured or known)[:1]
     by_id = [each for each in known if each["run_id"] == name]
     begins = [each for each in known if name and each["run_id"].startswith(name)]

@@ -34,7 +34,6 @@ from hakaru.figures.measure.stored import (
     newest,
 )
 from hakaru.figures.measure.view import Reading, RunView
-from hakaru.measure.compare import BETTER, WORSE
 from hakaru.measure.verdict import ORDER, Verdict
 from hakaru.registry import listed
 from hakaru.report._page import _environment, _file
@@ -180,7 +179,7 @@ def _beside(earlier: Listed, changes: Sequence[Line]) -> dict[str, Any] | None:
         "lines": found.lines[:MOST_BESIDE],
         "num_more": max(0, len(found.lines) - MOST_BESIDE),
         "num_lines": len(found.lines),
-        "num_differ": sum(each.line.change in (BETTER, WORSE) for each in found.lines),
+        "num_differ": sum(each.line.differs for each in found.lines),
     }
 
 

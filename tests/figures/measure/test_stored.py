@@ -27,8 +27,8 @@ def test_the_lake_says_the_same_as_the_runs_at_hand(lake: Lake) -> None:
         assert [each.id for each in listed] == [each.id for each in reversed(runs)]
         assert [each.verdict for each in listed] == [each.verdict for each in reversed(runs)]
         stored, at_hand = load_view(session, CLUSTER, runs[-1].id), RunView.of(runs[-1])
-        assert (stored.left_out, stored.meter, stored.label) == (
-            at_hand.left_out, at_hand.meter, at_hand.label,
+        assert (stored.left_out, stored.meters, stored.label) == (
+            at_hand.left_out, at_hand.meters, at_hand.label,
         )  # fmt: skip
         assert sorted(map(rounded, stored.readings)) == sorted(map(rounded, at_hand.readings))
         names = {(each.host, each.device) for each in stored.cards if each.verdict is Verdict.SLOW}

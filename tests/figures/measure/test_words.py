@@ -16,7 +16,7 @@ from hakaru.figures.measure.view import RunView
 from hakaru.figures.measure.words import amount, behind, meter_text, share, summarise
 from hakaru.lake import Lake
 from hakaru.measure.compare import signed_share
-from hakaru.measure.record import Run
+from hakaru.measure.record import Measurement, Run
 from hakaru.measure.store import save
 from hakaru.measure.verdict import Verdict
 from tests.figures.measure._runs import card, ranked, run_of, slow, view_of
@@ -182,17 +182,26 @@ def test_a_device_measured_twice_is_not_two_devices() -> None:
     assert [each.num_devices for each in subjects] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    "meter",
-    [
-        {"error": 0.021, "tested_at": "2026-11-01", "untested": ["gpu clock", "steal"]},
-        {"error": 0.021, "tested_at": "2026-11-01T10:00:00; not tested: gpu clock, steal"},
-    ],
-)
-def test_the_meter_says_what_was_not_tested(meter: dict[str, Any]) -> None:
+def test_the_meter_says_what_was_not_tested() -> None:
+    meter = {"error": 0.021, "tested_at": "2026-11-01", "untested": ["gpu clock", "steal"]}
     text = meter_text(view_of(measured(validity={"meter": meter})))
     assert text.endswith("off by 2.1 % at most in its last self-test of 2026-11-01; "
                          "without a valid test: gpu clock, steal.")  # fmt: skip
+
+
+def test_the_worst_meter_of_several_hosts_counts() -> None:
+    def row(host: str, **meter: Any) -> Measurement:
+        return measured(host=host, validity={"meter": meter})
+
+    rows = [row("n1", error=0.01), row("n2", error=0.08), row("n1,n2", error=0.08)]
+    assert (
+        meter_text(view_of(*rows))
+        == "The meter itself was off by 8.0 % at most in its last self-test."
+    )
+    text = meter_text(view_of(*rows, row("n3")))
+    assert text.endswith("self-test. It has not been tested on n3: hakaru bench selftest")
+    wrong = "the meter was wrong: hakaru bench selftest on n4"
+    assert meter_text(view_of(*rows, row("n4", problem=wrong))) == wrong
 
 
 def test_a_self_test_does_not_ask_for_one() -> None:

@@ -99,6 +99,7 @@ def _plan(baseline: Baseline, budget: float, tolerance: float, **launch: Any) ->
 
     from hakaru.cli.bench.run import make_plan
     from hakaru.measure._base import load_all
+    from hakaru.measure.store import GATE
 
     known = load_all()
     points: dict[str, list[dict[str, Any]]] = {}
@@ -113,10 +114,10 @@ def _plan(baseline: Baseline, budget: float, tolerance: float, **launch: Any) ->
     if not launch["devices"] and launch["launcher"] == "local":
         launch["devices"] = _devices_of(baseline)
     plan = make_plan(
-        names=tuple(points), quick=True, budget=budget, params=(),
-        label=f"check {baseline.name}", **launch,
-    )  # fmt: skip
-    return replace(plan, points=points, baseline=baseline.name, tolerance=tolerance)
+        names=tuple(points), quick=True, budget=budget, params=(), label=None, **launch
+    )
+    label = GATE + baseline.name
+    return replace(plan, points=points, baseline=baseline.name, tolerance=tolerance, label=label)
 
 
 def _devices_of(baseline: Baseline) -> tuple[str, ...]:

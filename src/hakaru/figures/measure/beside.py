@@ -15,6 +15,9 @@ from hakaru.measure.compare import (
     LEAST_LEVEL,
     ONLY_AFTER,
     ONLY_BEFORE,
+    SAME,
+    TOO_FEW,
+    UNSURE,
     WORSE,
     Row,
     compare_runs,
@@ -27,6 +30,7 @@ from hakaru.measure.statistics import median_interval
 Key = tuple[str, str, str, str]
 Ends = tuple[float, float] | None
 ONLY = (ONLY_BEFORE, ONLY_AFTER)
+ALIKE = (SAME, UNSURE, TOO_FEW)  # of which nobody can say that it has changed
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,11 @@ class Line:
     change: str
     devices: dict[str, int]
     most: str = ""
+
+    @property
+    def differs(self) -> bool:
+        """Whether a device has changed, lost its number, or is in one of the runs alone."""
+        return bool(self.devices.keys() - set(ALIKE))
 
 
 def set_beside(earlier: Run, later: Run) -> list[Line]:
@@ -114,14 +123,15 @@ def _printed(value: Value | None, unit: str) -> tuple[str, str]:
 
 
 def _changed(each: Line) -> str:
-    """As `1 of 1,024 worse: n7/cuda:3 −20 %; 2 better`; of one device just the change."""
+    """As `1 of 1,024 worse: n7/cuda:3 −20 %; 8 only before, 2 better`; of one device just the change."""
     num = sum(each.devices.values())
     if num == 1:
         return each.change
     first = f"{each.devices[each.change]:,} of {num:,} {each.change}"
     most = f": {each.most}" if each.most else ""
-    is_both = each.change == WORSE and BETTER in each.devices
-    return first + most + (f"; {each.devices[BETTER]:,} {BETTER}" if is_both else "")
+    others = sorted(each.devices.keys() - {each.change, *ALIKE}, key=rank)
+    more = ", ".join(f"{each.devices[name]:,} {name}" for name in others)
+    return first + most + (f"; {more}" if more else "")
 
 
 def _line(key: Key, rows: Sequence[Row]) -> Line:

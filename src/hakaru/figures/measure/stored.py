@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakaru.figures.measure.view import Reading, RunView, meter_of, parse_object, untested_of
+from hakaru.figures.measure.view import Reading, RunView, meters_of, parse_object
 from hakaru.measure._base import Better
 from hakaru.measure.compare import Cards, Seen
 from hakaru.measure.record import COUNTS, JUDGED, OWN, PLAIN, Run, from_rows, texts_of, verdict_of
 from hakaru.measure.series import Series, Value, build_series, value_of
-from hakaru.measure.store import SELFTEST, count_verdicts
+from hakaru.measure.store import SELFTEST, count_verdicts, is_aside
 from hakaru.measure.verdict import ORDER, Verdict, worst
 from hakaru.schema import RUNS
 
@@ -65,6 +65,11 @@ class Listed:
         return self.benchmarks == (SELFTEST,)
 
     @property
+    def is_aside(self) -> bool:
+        """Whether it is a self-test or a gate's, which are shown only where they are asked for."""
+        return is_aside(self.benchmarks, self.label)
+
+    @property
     def num_measurements(self) -> int:
         return sum(self.counts.values())
 
@@ -93,17 +98,17 @@ def list_runs(session: Session) -> list[Listed]:
 
 
 def newest(runs: Sequence[Listed]) -> Listed:
-    """Of a list, the newest first, the one to look at: a self-test only where there is nothing else."""
-    return next((each for each in runs if not each.is_selftest), runs[0])
+    """The run to look at, of a list with the newest first: a self-test or gate only if there is no other."""
+    return next((each for each in runs if not each.is_aside), runs[0])
 
 
 def before(runs: Sequence[Listed], run: Listed) -> Listed | None:
-    """The newest earlier run that has a benchmark in common with this one, self-tests left out."""
+    """The newest earlier run that has a benchmark in common with this one, self-tests and gates left out."""
     earlier = [
         each
         for each in runs
         if (each.started_at, each.id) < (run.started_at, run.id)
-        and not each.is_selftest
+        and not each.is_aside
         and set(each.benchmarks) & set(run.benchmarks)
     ]
     return max(earlier, key=lambda each: (each.started_at, each.id), default=None)
@@ -120,12 +125,14 @@ def load_view(session: Session, cluster: str, run: str) -> RunView:
         "started_at, host, device, quantity",
     )
     first = {name: table[name][0].as_py() for name in ("label", "source", "started_at")}
-    validity, place = (parse_object(table[name][0].as_py() or "") for name in ("validity", "place"))
+    place = parse_object(table["place"][0].as_py() or "")
     rows = table.select(COLUMNS).to_pylist()
+    validities = {row["host"]: row["validity"] for row in reversed(rows)}
+    meters = meters_of({host: parse_object(text or "") for host, text in validities.items()})
     return RunView(
         run, cluster, first["started_at"], tuple(map(_reading, rows)), first["source"] or OWN,
         first["label"], texts_of(place, "left_out"),
-        meter_of(validity), untested_of(validity), texts_of(place, "notes"),
+        meters, texts_of(place, "notes"),
     )  # fmt: skip
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from hakaru.measure._base import Better
-from hakaru.measure.meter import UNTESTED, Meter
+from hakaru.measure.meter import Meter
 from hakaru.measure.record import OWN, parameters_text, shown_parameters
 from hakaru.measure.verdict import Verdict, worst
 
@@ -23,7 +23,6 @@ ARROW, RANKS = ">", "ranks"
 HPL = "hpl"
 READING_BYTES = 400
 MOST_PROBLEM = 400
-NOT_TESTED = "; not tested: "
 VALID = (Verdict.GOOD, Verdict.SLOW)  # their numbers count
 
 
@@ -116,17 +115,15 @@ class RunView:
     source: str = OWN
     label: str | None = None
     left_out: tuple[str, ...] = ()
-    meter: Meter = UNTESTED
-    untested: tuple[str, ...] = ()
+    meters: Mapping[str, Meter] = field(default_factory=dict)  # by host
     notes: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, run: Run) -> RunView:
-        first = next(iter(run.measurements), None)
-        validity = first.validity if first else {}
+        validities = {each.host: each.validity for each in reversed(run.measurements)}
         return cls(
             run.id, run.cluster, run.started_at, tuple(map(_reading, run.measurements)), run.source,
-            run.label, run.left_out, meter_of(validity), untested_of(validity), run.notes,
+            run.label, run.left_out, meters_of(validities), run.notes,
         )  # fmt: skip
 
     @cached_property
@@ -148,24 +145,23 @@ class RunView:
         return READING_BYTES * len(self.readings)
 
 
-def meter_of(validity: Mapping[str, Any]) -> Meter:
-    found = validity.get("meter")
-    meter = found if isinstance(found, Mapping) else {}
-    error, tested_at = meter.get("error"), meter.get("tested_at")
-    known = float(error) if isinstance(error, int | float) and isfinite(error) else None
-    problem = str(meter.get("problem") or "")[:MOST_PROBLEM]
-    return Meter(known, str(tested_at)[:40] if tested_at else None, problem or None)
+def meters_of(validities: Mapping[str, Mapping[str, Any]]) -> dict[str, Meter]:
+    """Each host's meter, which all of its rows carry; those of ranks on several hosts carry the worst."""
+    meters = {host: _meter(validity.get("meter")) for host, validity in validities.items()}
+    alone = meters.keys() - {host for host in meters if "," in host}
+    return {host: each for host, each in meters.items()
+            if host in alone or not alone.issuperset(host.split(","))}  # fmt: skip
 
 
-def untested_of(validity: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the last self-test of the meter left out; older ones say it behind the time."""
-    found = validity.get("meter")
+def _meter(found: Any) -> Meter:
     meter = found if isinstance(found, Mapping) else {}
-    named = meter.get("untested")
-    if isinstance(named, list | tuple):
-        return tuple(str(each)[:MOST_PROBLEM] for each in named)
-    appended = str(meter.get("tested_at") or "").partition(NOT_TESTED)[2]
-    return (appended[:MOST_PROBLEM],) if appended else ()
+    error, tested_at, untested = (meter.get(name) for name in ("error", "tested_at", "untested"))
+    return Meter(
+        float(error) if isinstance(error, int | float) and isfinite(error) else None,
+        str(tested_at)[:40] if tested_at else None,
+        str(meter.get("problem") or "")[:MOST_PROBLEM] or None,
+        tuple(str(each)[:MOST_PROBLEM] for each in untested) if isinstance(untested, list | tuple) else (),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=16_384)

@@ -16,7 +16,7 @@ from hakaru.measure.verdict import ORDER, Verdict, worst
 from hakaru.registry import listed
 from hakaru.texts import language
 
-MOST_NAMED, MOST_LINKS = 12, 6
+MOST_NAMED, MOST_LINKS, MOST_HOSTS, MOST_WRONG = 12, 6, 4, 2
 TEST_IT = "hakaru bench selftest"
 UNKNOWN = "–"
 MANY_DIGITS = 1e15  # from here on a number is written with an exponent
@@ -79,15 +79,23 @@ def meter_text(view: RunView) -> str:
         )
     if all(each.benchmark == SELFTEST for each in view.readings) and view.readings:
         return "This run is the self-test: the meter measured what is known."
-    if view.meter.error is None:
-        return view.meter.problem or f"The meter has not been tested: {TEST_IT}"
-    when = f" of {view.meter.tested_at[:10]}" if view.meter.tested_at else ""
-    error = share(view.meter.error)
-    accuracy = f"The meter itself was off by {error} at most in its last self-test{when}"
-    not_tested = (
-        f"; without a valid test: {listed(view.untested, MOST_NAMED)}" if view.untested else ""
+    if wrong := [each.problem for each in view.meters.values() if each.problem]:
+        return listed(wrong, MOST_WRONG)
+    tested = {each.error: each for each in view.meters.values() if each.error is not None}
+    if not tested:
+        return f"The meter has not been tested: {TEST_IT}"
+    largest = max(tested)
+    meter = tested[largest]
+    when = f" of {meter.tested_at[:10]}" if meter.tested_at else ""
+    lacks = (
+        f"; without a valid test: {listed(meter.untested, MOST_NAMED)}" if meter.untested else ""
     )
-    return f"{accuracy}{not_tested}."
+    accuracy = (
+        f"The meter itself was off by {share(largest)} at most in its last self-test{when}{lacks}."
+    )
+    untested = [host for host, each in view.meters.items() if each.error is None]
+    others = f" It has not been tested on {listed(untested, MOST_HOSTS)}: {TEST_IT}"
+    return accuracy + (others if untested else "")
 
 
 def share(value: float) -> str:

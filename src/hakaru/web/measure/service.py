@@ -62,7 +62,7 @@ class Bench:
     def find(
         self, name: str = LATEST, cluster: str | None = None, benchmark: str | None = None
     ) -> Listed:
-        """A run by its id; `latest` is the newest that measured more than the meter itself.
+        """A run by its id; `latest` leaves self-tests and gates out.
 
         A benchmark that not every run has is looked for in the newest run that has it.
         """
