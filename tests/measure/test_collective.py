@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from hakaru.measure import condition, devices, journal
+from hakaru.measure import condition, devices, journal, validity
 from hakaru.measure import run as runs
 from hakaru.measure._base import load_all
 from hakaru.measure.collect import gather
-from hakaru.measure.collective import _worker
+from hakaru.measure.collective import _worker, operations
 from hakaru.measure.devices import Device
 from hakaru.measure.job import Job, Plan
 from hakaru.measure.launch import Layout
@@ -100,6 +100,45 @@ def test_strangers_on_a_card_contaminate_and_this_runs_ranks_do_not(
     ranks: Any = Together(cards(0)[0])
     problem = _worker._measure(ITEM, Rule(), ranks, ["n1", "n1"], {4711})["problem"]
     assert problem == (reason and {"verdict": Verdict.CONTAMINATED, "reason": reason})
+
+
+def report(**more: Any) -> dict[str, Any]:
+    """What a rank reports of an undisturbed measurement, with what a test changes."""
+    counters = dict.fromkeys((field.name for field in fields(validity.Reading)), 0.0)
+    span = validity.Reading(**(counters | {"wall_s": 10.0} | more.pop("span", {})))
+    usual = {"problem": None, "machine": "m1", "span": span, "cores": 8, "where": "n1/cuda:0",
+             "others": None, "clocks": {}}  # fmt: skip
+    return usual | more
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict", "reason"),
+    [
+        ({}, None, ""),
+        ({"span": {"throttled_s": 4.0}}, Verdict.CONTAMINATED, "a CPU quota stopped it 20% of the time"),
+        ({"machine": "m2", "span": {"throttled_s": 4.0}}, Verdict.CONTAMINATED, "stopped it 40%"),
+        ({"clocks": {"slowed_by": ["power cap"]}}, None, ""),
+        ({"where": "n2/cuda:3", "clocks": {"slowed_by": ["hardware slowdown"]}}, Verdict.SLOW,
+         "n2/cuda:3: the driver slows it down: hardware slowdown"),
+    ],
+)  # fmt: skip
+def test_what_holds_back_one_rank_holds_back_all(
+    second: dict[str, Any], verdict: Verdict | None, reason: str
+) -> None:
+    found = _worker._problem([report(), report(**second)])
+    assert (found and found["verdict"]) == verdict
+    assert reason in (found or {"reason": ""})["reason"]
+
+
+@pytest.mark.parametrize("num", [11, 64, 1000])
+def test_the_pattern_is_the_same_however_it_is_made(num: int) -> None:
+    """A rank sees at once where data of another rank, or of another place, has arrived."""
+    for rank, begin in ((0, 0), (3, 0), (2, 17)):
+        places = (torch.arange(num) + begin) * 7 + rank * 13
+        expected = (places % operations.PERIOD == 0).to(torch.float16)
+        assert torch.equal(operations.pattern(num, rank, torch.float16, "cpu", begin), expected)
+    parts = [operations.pattern(num, rank, torch.float32, "cpu") for rank in range(5)]
+    assert torch.equal(operations.summed(num, 5, torch.float32, "cpu"), torch.stack(parts).sum(0))
 
 
 @dataclass

@@ -46,7 +46,7 @@ def test_a_few_repetitions_tell_no_change(samples: tuple[float, ...]) -> None:
         compared(times(1.0, samples), times(0.5)),
         compared(times(0.5), times(1.0, samples)),
     ):
-        assert row.change == "too few repetitions to tell" and row.ratio is not None
+        assert row.change == "too few independent repetitions to tell" and row.ratio is not None
     assert compared(times(1.0, samples), times(0.5)).before_ends is None
 
 
@@ -62,5 +62,5 @@ def test_the_terminal_counts_what_could_not_be_compared(lake: Lake) -> None:
     save(lake, Run("r1", "c", times(1.0).started_at, (times(1.0, (1.0,)),)))
     save(lake, Run("r2", "c", times(1.0).started_at, (times(1.0),)))
     output = hakaru("bench", "compare", "r1", "r2", "-w", lake.workspace).output
-    first = "0 worse, 0 better, of 0 compared; 1 with too few repetitions to tell"
+    first = "0 worse, 0 better, of 0 compared; 1 with too few independent repetitions to tell"
     assert output.splitlines()[0] == first

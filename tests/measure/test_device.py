@@ -20,7 +20,7 @@ from hakaru.measure.device import memory as memory_module
 from hakaru.measure.device._arrays import Room, last_level_cache_bytes
 from hakaru.measure.device._probe import Unusable, probe_types
 from hakaru.measure.device._reference import Reference, reference
-from hakaru.measure.device.gemm import EVERY, Checksums
+from hakaru.measure.device.gemm import EVERY, Checksums, auto_size
 from hakaru.measure.device.memory import num_wrong, settled_link
 from hakaru.measure.devices import Device, local_cores, torch_names
 from hakaru.measure.task import Item
@@ -227,6 +227,35 @@ def test_the_probe_leaves_out_only_what_a_processor_cannot_do() -> None:
     items = [Item("gemm", {"dtype": each}) for each in ("fp64", "fp32", "tf32")]
     found = probe_types(["cpu"], items)
     assert found == {("cpu", "tf32"): Unusable("tf32 is a mode of GPUs")}
+
+
+@pytest.mark.parametrize(
+    ("capability", "hip", "has"),
+    [((7, 0), None, False), ((8, 0), None, True), ((9, 0), None, True), ((9, 4), "6.2", False)],
+)
+def test_only_cards_that_have_tf32_are_measured_in_it(
+    capability: tuple[int, int], hip: str | None, has: bool
+) -> None:
+    """torch multiplies in fp32 on the others, and says nothing."""
+    found = SimpleNamespace(
+        version=SimpleNamespace(hip=hip),
+        cuda=SimpleNamespace(get_device_capability=lambda device: capability),
+    )
+    assert _probe.has_tf32(found, "cuda:0") is has
+
+
+def test_each_card_keeps_its_own_page_locked_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self)
+    memory_module.page_locked.cache_clear()
+    first, second = memory_module.page_locked("cuda:0", 1), memory_module.page_locked("cuda:1", 1)
+    assert memory_module.page_locked("cuda:0", 1) is first
+    assert len({each.data_ptr() for each in (*first, *second)}) == 4
+    memory_module.page_locked.cache_clear()
+
+
+def test_a_card_is_not_kept_busy_for_minutes_in_fp64() -> None:
+    assert [auto_size("cuda:0", dtype) for dtype in ("fp64", "fp32")] == [4096, 8192]
+    assert auto_size("cpu", "fp64") == 512
 
 
 def test_a_real_child_that_is_killed_leaves_what_it_proved(

@@ -147,6 +147,16 @@ def test_a_baseline_gates_what_is_slower_missing_or_unknown(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.parametrize(
+    ("rate", "verdict"), [(60.0, "slow"), (97.0, "not measured"), (100.0, "not measured")]
+)
+def test_one_repetition_passes_no_baseline(rate: float, verdict: str) -> None:
+    baseline = make_baseline("ok", run_of(*fleet(100)))
+    (found,) = judge_by([measured(rate)], baseline, Limits(tolerance=0.05))
+    assert found.verdict == verdict
+    assert rate < 90 or found.reason.endswith("but too few repetitions to tell: 1")
+
+
 def test_a_node_that_lost_cards_does_not_pass_its_baseline() -> None:
     baseline = make_baseline("ok", run_of(*fleet(100, 100, 100, 100)))
     *_, lacking = judge_by(fleet(100), baseline, Limits())

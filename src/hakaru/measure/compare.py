@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 
 from hakaru.measure._base import Better
 from hakaru.measure.record import Measurement, Run
-from hakaru.measure.statistics import Interval
+from hakaru.measure.statistics import LEAST_LEVEL, Interval
 from hakaru.texts import language
 
 Key = tuple[Any, ...]
 FAR_MORE = 1e4
-LEAST_LEVEL = 0.9  # of an interval that can tell anything; five repetitions reach it
 LEAST_CHANGE = 0.01  # of the value before: less is of no use to anybody, however sure it is
 WORSE, BETTER, UNSURE, SAME = "worse", "better", "no sure change", "the same"
-TOO_FEW = "too few repetitions to tell"
+TOO_FEW = "too few independent repetitions to tell"
 ONLY_BEFORE, ONLY_AFTER = "only before", "only after"
 COMPARED = (WORSE, BETTER, UNSURE, SAME)
 

@@ -57,8 +57,15 @@ def others_on(device: Device, friends: Collection[int] = ()) -> str | None:
 def state_under_load(device: Device, timed: Timed) -> dict[str, Any]:
     """Clocks and, of a card, temperature, power and what slows it down, while it works."""
     if device.kind != "gpu":
+        return clocks_now(device)
+    return while_working(timed.case.step, timed.case.sync, lambda: clocks_now(device))
+
+
+def clocks_now(device: Device) -> dict[str, Any]:
+    """Clocks and, of a card, temperature, power and what slows it down; empty where the driver is silent."""
+    if device.kind != "gpu":
         return {"core_mhz": validity.core_clock_mhz(device.cores)}
-    return while_working(timed.case.step, timed.case.sync, lambda: gpu.state_of(device.uuid))
+    return gpu.state_of(device.uuid)
 
 
 def while_working(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hakaru.measure.node import driver, pci
@@ -87,6 +87,11 @@ def slowing_reasons(card: dict[str, Any]) -> list[str]:
         return driver.slowing(int(str(bits), 0))
     except ValueError:
         return []
+
+
+def is_faulty(state: Mapping[str, Any]) -> bool:
+    """Whether the cooling or the power supply slows the card down; a power cap may be meant."""
+    return not set(driver.FAULTS).isdisjoint(state.get("slowed_by", ()))
 
 
 def declared_link(bus: str | None, machine: Machine = HERE) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from hakaru.measure.fleet import (
     assess,
     name_slow,
 )
-from hakaru.measure.node import driver
 from hakaru.measure.record import Measurement, Subject
+from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.verdict import Verdict
 
 SURE = f"each bound is wrong in {1 - CONFIDENCE:.1%} of cases"
@@ -178,9 +178,9 @@ def _with_link(each: Measurement) -> Measurement:
 def _with_faults(each: Measurement) -> Measurement:
     """A card that its cooling or power supply slows down is slow, also if all its peers are."""
     clocks = each.validity.get("clocks")
-    names = clocks.get("slowed_by", ()) if isinstance(clocks, dict) else ()
+    is_faulty = isinstance(clocks, dict) and gpu.is_faulty(clocks)
     what = str(each.validity.get("throttled"))
-    if not set(driver.FAULTS) & set(names) or not _is_compared(each) or what in each.reason:
+    if not is_faulty or not _is_compared(each) or what in each.reason:
         return each
     reason = f"{what}; {each.reason}" if each.verdict is Verdict.SLOW else what
     return each.judged(Verdict.SLOW, reason)
@@ -217,11 +217,15 @@ def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measureme
     tolerance = limits.tolerance
     compared = {"reference": entry.median, "compared_with": f"baseline {baseline.name}"}
     share = f"{ratio:.1%} of the baseline {baseline.name}"
+    is_slow = best < 1 - tolerance
+    if each.interval.level < LEAST_LEVEL and not is_slow:
+        reason = f"{share}, but too few repetitions to tell: {len(each.samples)}"
+        return each.judged(Verdict.NOT_MEASURED, reason, **compared)
     if ratio >= 1 - tolerance and worst >= 1 - max(limits.must_find, tolerance):
         slow_here = each.verdict is Verdict.SLOW  # slower than its peers stays slow
         reason = f"{share}; {each.reason}" if slow_here else share
         return replace(each.judged(each.verdict, reason), **compared)  # type: ignore[arg-type]
-    if best < 1 - tolerance:
+    if is_slow:
         reason = f"{share}, and {1 - tolerance:.0%} is the least allowed"
         return each.judged(Verdict.SLOW, reason + _cause(each, Verdict.SLOW), **compared)
     reason = f"{share}, but the repetitions differ too much to tell; measure again with a larger --budget"

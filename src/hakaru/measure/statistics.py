@@ -22,6 +22,8 @@ Ints = NDArray[np.int_]
 MEDIAN_FACTOR = 1.2533
 # the deviation of normal samples over the median of their distances from the median
 MAD_TO_DEVIATION = 1.4826
+# of an interval that can tell anything: five independent repetitions reach it
+LEAST_LEVEL = 0.9
 # fewer repetitions in a row say nothing of their correlation: two deviations always mirror each other
 LEAST_IN_A_ROW = 3
 # a sample this many deviations from its row's median is a hiccup, and tells nothing of the noise
@@ -107,7 +109,7 @@ def median_interval(samples: ArrayLike, level: float = 0.95, correlation: float 
     return Interval(float(np.median(values)), low, high, reached)
 
 
-def relative_width(interval: Interval, least_level: float = 0.9) -> float:
+def relative_width(interval: Interval, least_level: float = LEAST_LEVEL) -> float:
     """The interval's width as a share of its median; infinite where its level is too low to count."""
     if interval.level < least_level or interval.median == 0:
         return inf

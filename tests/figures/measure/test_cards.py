@@ -22,7 +22,7 @@ def test_cards_stand_from_slow_to_fast_and_the_slowest_costs_hours() -> None:
     curve = curve_of(view, subject)
     assert curve is not None and [each.host for each in curve.readings] == ["n2", "n1", "n3", "n4"]
     assert cost_sentence(curve) == (
-        "A synchronous job on all 4 devices goes at the speed of n2 cuda:0, 10.0 % under the median, "
+        "A synchronous job on all 4 devices runs at the speed of n2 cuda:0, 10.0 % under the median, "
         "and loses 292 GPU-hours a month."
     )
     drawn = card_curve(view, subject)
@@ -44,10 +44,22 @@ def test_a_device_that_may_be_slowest_by_chance_costs_nobody_hours() -> None:
     assert card_curve(view, subject).notes[-1] == "The axis does not begin at zero."
 
 
+def test_a_card_that_nobody_calls_slow_costs_nobody_hours() -> None:
+    """Of 1,024 medians the lowest is far below the others by chance, and its own interval with it."""
+    low = card("n9", "cuda:0", *(98.0 + at / 100 for at in range(8)))
+    view = view_of(*(card(f"n{at}", "cuda:0", 100.0) for at in range(4)), low)
+    curve = curve_of(view, card_subjects(view)[0])
+    assert curve is not None and (curve.slowest.high or 0.0) < curve.median
+    assert cost_sentence(curve) == (
+        "The slowest of 5 devices is 2.0 % under their median, which may be chance."
+    )
+
+
 def test_where_less_is_better_the_slowest_takes_longest() -> None:
     times = [
         card(f"n{at}", "cuda:0", us, better="lower") for at, us in enumerate((10.0, 10.0, 20.0))
     ]
+    times[2] = slow(times[2], 10.0)
     view = view_of(*times)
     curve = curve_of(view, card_subjects(view)[0])
     assert curve is not None and [each.median for each in curve.readings] == [20.0, 10.0, 10.0]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
 from hakaru.errors import HakaruError
+from hakaru.measure import validity
 from hakaru.measure.hpl import (
     Batch,
     Config,
@@ -19,6 +21,7 @@ from hakaru.measure.hpl import (
     missing_tools,
 )
 from hakaru.measure.hpl.blas import better_kernel, find_blas, kernels_in
+from hakaru.measure.hpl.run import _disturbances
 from hakaru.measure.hpl.start import thread_variables
 from tests.measure.hpl.conftest import ALONE
 
@@ -105,3 +108,11 @@ def test_the_blas_and_its_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert better_kernel(["Prescott"], many) == "SkylakeX"
     assert better_kernel(["Prescott"], many[:2]) == "Haswell"
     assert better_kernel(["Zen"], many) is None and better_kernel([], many) is None
+
+
+def test_a_cpu_quota_disturbs_a_launch() -> None:
+    counters = dict.fromkeys((field.name for field in fields(validity.Reading)), 0.0)
+    span = validity.Reading(**(counters | {"wall_s": 10.0}))
+    assert _disturbances(span, 0.0) == []
+    stopped = replace(span, throttled_s=5.0 * (os.cpu_count() or 1))
+    assert _disturbances(stopped, 0.0) == ["a CPU quota stopped it 50% of the time"]

@@ -43,7 +43,7 @@ def test_the_best_rate_meets_that_of_an_own_search() -> None:
     runs = [Run(id, "c", best.started_at, tuple(each)) for id, each in
             (("own", [own]), ("theirs", found.measurements))]  # fmt: skip
     row = next(row for row in compare_runs(*runs) if row.parameters == {"ranks": 2})
-    assert row.ratio is not None and row.change == "too few repetitions to tell"
+    assert row.ratio is not None and row.change == "too few independent repetitions to tell"
 
 
 def test_a_run_that_is_cut_off_has_a_row_that_failed(tmp_path: Path) -> None:

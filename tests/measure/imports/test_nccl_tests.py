@@ -213,7 +213,9 @@ def test_an_imported_all_reduce_meets_an_own_run(tmp_path: Path, name: str, text
     own = own_run(imported)
     other = Run("theirs", "c", own.started_at + timedelta(days=1), tuple(imported.measurements))
     rows = {row.quantity: row for row in compare_runs(own, other) if row.parameters == LARGE}
-    assert rows["busbw"].change == "too few repetitions to tell", "it has two rows of this size"
+    assert rows["busbw"].change == "too few independent repetitions to tell", (
+        "it has two rows of this size"
+    )
     assert rows["busbw"].where == "node07,node08/4 ranks"
     assert rows["busbw"].ratio == pytest.approx(30.915 / 34.0)
     judged = judge_by(other.measurements, make_baseline("ours", own), Limits())

@@ -12,7 +12,6 @@ from hakaru.figures.measure.view import ARROW, natural
 from hakaru.figures.measure.words import amount, interval_text
 from hakaru.measure.compare import (
     BETTER,
-    LEAST_LEVEL,
     ONLY_AFTER,
     ONLY_BEFORE,
     SAME,
@@ -25,7 +24,7 @@ from hakaru.measure.compare import (
     signed_share,
 )
 from hakaru.measure.record import Run, shown_parameters
-from hakaru.measure.statistics import median_interval
+from hakaru.measure.statistics import LEAST_LEVEL, median_interval
 
 Key = tuple[str, str, str, str]
 Ends = tuple[float, float] | None
@@ -129,7 +128,7 @@ def _changed(each: Line) -> str:
         return each.change
     first = f"{each.devices[each.change]:,} of {num:,} {each.change}"
     most = f": {each.most}" if each.most else ""
-    others = sorted(each.devices.keys() - {each.change, *ALIKE}, key=rank)
+    others = sorted(each.devices.keys() - {each.change, *ALIKE}, key=lambda x: (rank(x), x))
     more = ", ".join(f"{each.devices[name]:,} {name}" for name in others)
     return first + most + (f"; {more}" if more else "")
 

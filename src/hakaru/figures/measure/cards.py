@@ -61,22 +61,14 @@ def cost_sentence(curve: Curve) -> str | None:
     lack = 1 - min(rates) / median(rates) if rates else math.nan
     if not math.isfinite(hours) or not lack > LEAST_COST:
         return f"The slowest of {num:,} devices is within {share(LEAST_COST)} of their median."
-    if not _is_surely_below(curve):
+    if curve.slowest.verdict is not Verdict.SLOW:  # the lowest of many medians is low by chance
         return f"The slowest of {num:,} devices is {share(lack)} under their median, which may be chance."
     what = "GPU" if curve.slowest.device.startswith(("cuda", "gpu")) else "device"
     where = f"{curve.slowest.host} {curve.slowest.device}"
     return (
-        f"A synchronous job on all {num:,} devices goes at the speed of {where}, {share(lack)} under "
+        f"A synchronous job on all {num:,} devices runs at the speed of {where}, {share(lack)} under "
         f"the median, and loses {amount(round(hours))} {what}-hours a month."
     )
-
-
-def _is_surely_below(curve: Curve) -> bool:
-    """Whether the slowest one's whole interval is worse than the median."""
-    low, high = curve.slowest.low, curve.slowest.high
-    if low is None or high is None:
-        return False
-    return high < curve.median if curve.subject.better == "higher" else low > curve.median
 
 
 def card_curve(view: RunView, subject: Subject, dark: bool = False) -> Figure:

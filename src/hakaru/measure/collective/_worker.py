@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hakaru.measure import journal, place, validity
+from hakaru.measure import gpu, journal, place, validity
 from hakaru.measure._base import BENCHMARKS, Case, NotApplicable, Procedure
 from hakaru.measure.collective._ranks import TorchRanks
-from hakaru.measure.condition import others_on
+from hakaru.measure.condition import clocks_now, others_on, slowed
 from hakaru.measure.context import Context, torch
 from hakaru.measure.devices import find_devices, missing_gpus
 from hakaru.measure.protocol import Rule, prepare, repeat
@@ -66,12 +66,12 @@ def _measure(
     except Exception as error:
         problem = describe(error)
     span = validity.read_now().since(before)
-    is_card = samples and ranks.device.kind == "gpu"
-    others = others_on(ranks.device, friends) if is_card else None
-    where = f"{hosts[ranks.rank]}/{ranks.device.id}"
+    clocks = clocks_now(ranks.device) if samples else {}
+    others = others_on(ranks.device, friends) if samples and ranks.device.kind == "gpu" else None
     reports = ranks.share(
-        {"problem": problem, "left_out": left_out, "machine": validity.machine_id(),
-         "span": span, "cores": os.cpu_count() or 1, "others": others and f"{where}: {others}"}
+        {"problem": problem, "left_out": left_out, "machine": validity.machine_id(), "span": span,
+         "cores": os.cpu_count() or 1, "where": f"{hosts[ranks.rank]}/{ranks.device.id}",
+         "others": others, "clocks": clocks}
     )  # fmt: skip
     names = list(dict.fromkeys(hosts))
     entry = {
@@ -93,7 +93,7 @@ def _measure(
         "subjects": {name: dict(each) for name, each in samples.items()},
         "samples": dict(samples.get("", {})),
         "problem": _problem(reports),
-        "validity": {"machine": span.to_json()},
+        "validity": {"machine": span.to_json(), "clocks": clocks, "slowed": _slowed(reports)},
         "facts": {},
     }
 
@@ -114,7 +114,7 @@ def _samples(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> Sam
 
 
 def _problem(reports: list[dict[str, Any]]) -> dict[str, str] | None:
-    """What any rank says is wrong, else who else used a machine or a card meanwhile."""
+    """What any rank says is wrong, else what made the numbers of a machine or a card somebody else's."""
     failed = [f"rank {at}: {each['problem']}" for at, each in enumerate(reports) if each["problem"]]
     if failed:
         return {"verdict": Verdict.FAILED, "reason": "; ".join(failed[:3])}
@@ -123,7 +123,19 @@ def _problem(reports: list[dict[str, Any]]) -> dict[str, str] | None:
         here = [each for each in reports if each["machine"] == machine]
         own_s = sum(each["span"].own_s for each in here)
         reasons += validity.problems(here[0]["span"], here[0]["cores"], own_s)
-    reasons += [each["others"] for each in reports if each["others"]]
+        reasons += [quota for each in here if (quota := validity.stopped(each["span"], len(here)))]
+    reasons += [f"{each['where']}: {each['others']}" for each in reports if each["others"]]
     if reasons:
         return {"verdict": Verdict.CONTAMINATED, "reason": "; ".join(dict.fromkeys(reasons))}
+    if faults := _slowed(reports, faults_only=True):
+        return {"verdict": Verdict.SLOW, "reason": "; ".join(faults)}
     return None
+
+
+def _slowed(reports: list[dict[str, Any]], faults_only: bool = False) -> list[str]:
+    """The cards that the driver slows down, each with its reasons; or those with a fault."""
+    return [
+        f"{each['where']}: {what}"
+        for each in reports
+        if (what := slowed(each["clocks"])) and (gpu.is_faulty(each["clocks"]) or not faults_only)
+    ]

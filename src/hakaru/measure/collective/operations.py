@@ -44,18 +44,24 @@ def factor(id: str, size: int) -> float:
     return (2.0 if id == "all-reduce" else 1.0) * (size - 1) / size
 
 
-def pattern(num: int, rank: int, dtype: Any, device: str) -> Any:
-    """Zeros and ones that differ from rank to rank; their sums are exact in every type."""
-    at = torch().arange(num, device=device) * 7 + rank * 13
-    return (at % PERIOD == 0).to(dtype)
+def pattern(num: int, rank: int, dtype: Any, device: str, begin: int = 0) -> Any:
+    """A rank's zeros and ones from place `begin` on; their sums over the ranks are exact in every type."""
+    return _repeated(_period(rank, begin), num, dtype, device)
 
 
 def summed(num: int, size: int, dtype: Any, device: str) -> Any:
     """The sum of all ranks' patterns."""
-    counts = torch().zeros(PERIOD, dtype=torch().float64)
-    for rank in range(size):
-        counts[(-rank * 13) % PERIOD] += 1
-    return counts.to(device)[(torch().arange(num, device=device) * 7) % PERIOD].to(dtype)
+    return _repeated(sum(_period(rank) for rank in range(size)), num, dtype, device)
+
+
+def _period(rank: int, begin: int = 0) -> Any:
+    at = (torch().arange(PERIOD) + begin) * 7 + rank * 13
+    return (at % PERIOD == 0).long()
+
+
+def _repeated(period: Any, num: int, dtype: Any, device: str) -> Any:
+    """So many numbers, made in their own type: indices of as many would be four times as large."""
+    return period.to(device, dtype).repeat(-(-num // PERIOD))[:num]
 
 
 def _collective(
@@ -152,8 +158,7 @@ def _all_to_all(dist: Any, context: Context, num: int, kind: Any) -> Any:
     def checked() -> Any:
         dist.all_to_all_single(got, pattern(num, rank, kind, device))
         own = num // size  # each rank's pattern, the part of it that is sent here
-        at = torch().arange(own, device=device) * 7 + rank * own * 7
-        parts = [((at + each * 13) % PERIOD == 0).to(kind) for each in range(size)]
+        parts = [pattern(own, each, kind, device, begin=rank * own) for each in range(size)]
         return got, torch().cat(parts)
 
     return (lambda: dist.all_to_all_single(got, sent)), checked

@@ -166,6 +166,8 @@ def main(device: str, types: Sequence[str]) -> None:
 
 
 def _try(device: str, dtype: str) -> str:
+    if dtype == "tf32" and not has_tf32(torch(), device):
+        return "unsupported"
     try:
         a = prepare_type(torch().ones(SIZE, SIZE), dtype).to(device)
         is_right = bool(((a @ a).float().cpu() == SIZE).all())
@@ -175,6 +177,11 @@ def _try(device: str, dtype: str) -> str:
             return "unsupported"
         return f"failed: {' '.join(str(error).split())[:200]}"
     return "works" if is_right else "is wrong"
+
+
+def has_tf32(found: Any, device: str) -> bool:
+    """Whether the card has the mode, as NVIDIA's do from Ampere on: torch asks others too, who use fp32."""
+    return found.version.hip is None and found.cuda.get_device_capability(device) >= (8, 0)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from hakaru.measure.device._reference import reference
 from hakaru.measure.device._types import TYPES, set_multiplication
 
 ON_GPU, ON_CORE = 8192, 512  # large enough that starting a step costs nothing beside it
+FP64_ON_GPU = 4096  # cards for inference have a 32nd or 64th of their rate in fp64
 EVERY = 4  # a checksum after so many blocks: 0.1 ms each time at most, of blocks of 20 ms or more
 
 
@@ -30,7 +31,11 @@ EVERY = 4  # a checksum after so many blocks: 0.1 ms each time at most, of block
             quick_on_gpu=("fp64", "fp32", "bf16"),
             choices=tuple(TYPES),
         ),
-        Parameter("size", (AUTO,), "Rows and columns; auto is 8192 on a GPU and 512 on a core."),
+        Parameter(
+            "size",
+            (AUTO,),
+            "Rows and columns; auto is 8192 on a GPU (4096 in fp64) and 512 on a core.",
+        ),
     ],
     quantities=[Quantity("rate", "GFLOP/s", "higher", "Rate")],
     check="C·x and every element of C are what the host expects within rounding, and repeated products are "
@@ -40,8 +45,13 @@ EVERY = 4  # a checksum after so many blocks: 0.1 ms each time at most, of block
 def gemm(context: Context, dtype: str, size: int | str) -> Case:
     """Multiplies two square matrices of random numbers, again and again: 2·size³ operations a step."""
     device = context.torch_device
-    num = (ON_CORE if device == "cpu" else ON_GPU) if size == AUTO else int(size)
-    return _product(torch(), device, dtype, num)
+    return _product(torch(), device, dtype, auto_size(device, dtype) if size == AUTO else int(size))
+
+
+def auto_size(device: str, dtype: str) -> int:
+    if device == "cpu":
+        return ON_CORE
+    return FP64_ON_GPU if dtype == "fp64" else ON_GPU
 
 
 def _product(found: Any, device: str, dtype: str, size: int) -> Case:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from hakaru.measure import gpu
@@ -93,10 +94,8 @@ def host_copy(context: Context, direction: str, mib: int) -> Case:
     """Copies between page-locked host memory and the card; on a processor, from memory to memory."""
     found, device = torch(), context.torch_device
     is_gpu = device != "cpu"
-    host = found.arange(mib * MIB // 4, dtype=found.int32)
-    host = host.pin_memory() if is_gpu else host
+    host, back = page_locked(device, mib) if is_gpu else _buffers(mib)
     there = host.to(device, copy=True)
-    back = found.empty_like(host, pin_memory=is_gpu)
     source, target = (host, there) if direction == "to-device" else (there, back)
     target.zero_()
 
@@ -114,6 +113,23 @@ def host_copy(context: Context, direction: str, mib: int) -> Case:
         sync=synchroniser(device),
         read=(lambda: _link_under_load(step, synchroniser(device), context)) if is_gpu else None,
     )
+
+
+def _buffers(mib: int) -> tuple[Any, Any]:
+    """What is sent, and room for what comes back."""
+    sent = torch().arange(mib * MIB // 4, dtype=torch().int32)
+    return sent, torch().empty_like(sent)
+
+
+@cache
+def page_locked(device: str, mib: int) -> tuple[Any, Any]:
+    """A card's own buffers for as long as the process lives, on the socket where it first asks for them.
+
+    torch hands the page-locked memory that was freed last to whoever asks next: another card's, which may be
+    on the other socket.
+    """
+    sent, received = _buffers(mib)
+    return sent.pin_memory(), received.pin_memory()
 
 
 def _link_under_load(step: Any, sync: Any, context: Context) -> Mapping[str, Any]:

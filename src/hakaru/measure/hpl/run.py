@@ -199,7 +199,9 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _disturbances(span: validity.Reading, own_s: float) -> list[str]:
-    return validity.problems(span, os.cpu_count() or 1, own_s)
+    num_cores = os.cpu_count() or 1
+    quota = validity.stopped(span, num_cores)
+    return [*validity.problems(span, num_cores, own_s), *([quota] if quota else [])]
 
 
 def _lines(text: str) -> list[str]:
