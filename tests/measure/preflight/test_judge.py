@@ -55,6 +55,60 @@ def test_an_unread_fact_is_never_a_pass(two: list[dict[str, Any]], id: str) -> N
         assert (preflight.failures or preflight.unknowns)[0].check.title in preflight.summary
 
 
+@pytest.mark.parametrize("id", [each.id for each in FACTS if not each.optional])
+def test_a_node_cannot_lack_what_every_node_has(two: list[dict[str, Any]], id: str) -> None:
+    nodes = copy.deepcopy(two)
+    for node in nodes:
+        node["facts"][id] = {"value": None, "reason": "x", "absent": True}
+    preflight = judge(nodes, ASK)
+
+    assert (preflight.verdict is Verdict.GOOD) == (id in NOTES)
+    rows = preflight.notes if id in NOTES - {"capabilities"} else preflight.unknowns
+    assert bool(rows) == (id != "capabilities")
+    assert all(f"calls {id} absent" in row.finding.found for row in rows)
+
+
+def test_a_node_that_calls_everything_absent_is_not_good(two: list[dict[str, Any]]) -> None:
+    nodes = copy.deepcopy(two)
+    for node in nodes:
+        node["facts"] = {id: {"value": None, "reason": "x", "absent": True} for id in FACTS.ids()}
+
+    one = nodes[:1]
+    for answers, ask in ((nodes, Ask(16, 8)), (one, Ask(4, 4)), (one, Ask(1, 1, gpus_per_node=0))):
+        preflight = judge(answers, ask)
+        assert (preflight.verdict, preflight.exit_code) == (Verdict.NOT_MEASURED, 13)
+        unread = {row.check.id for row in preflight.unknowns}
+        assert unread >= {"open-files", "free-memory", "own-name", "shared-memory"}
+
+
+def test_answers_alone_make_nothing_good(
+    two: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CHECKS, "_items", {})
+    preflight = judge(two, ASK)
+
+    assert [row.finding.status for row in preflight.rows] == ["pass"]
+    assert preflight.verdict is Verdict.NOT_MEASURED
+    assert "nothing was checked" in preflight.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "fix"),
+    [
+        ("gpu02", ("gpu01", "gpu02"), "ssh gpu02 true"),
+        ("gpu02", (), "python -m hakaru.measure.preflight"),  # this machine
+        ("a;reboot", ("gpu01", "a;reboot"), "python -m hakaru.measure.preflight"),
+    ],
+)
+def test_the_fix_for_a_silent_node_starts_from_here(
+    two: list[dict[str, Any]], name: str, names: tuple[str, ...], fix: str
+) -> None:
+    preflight = judge([two[0], unanswered(name, "no route")], Ask(16, 8, node_names=names))
+
+    assert preflight.rows[0].node == name
+    assert preflight.rows[0].finding.fix.startswith(fix)
+
+
 def test_facts_that_only_make_notes_do_not_stop_a_run(two: list[dict[str, Any]]) -> None:
     nodes = copy.deepcopy(two)
     for id in ("transparent-hugepages", "numa-balancing", "clock-sync"):

@@ -24,7 +24,7 @@ def cpu(machine: Machine) -> dict[str, Any]:
     return {"model": model.group(1).strip(), "num_cpus": num_cpus}
 
 
-@fact("governors")
+@fact("governors", optional=True)
 def governors(machine: Machine) -> dict[str, int]:
     """Number of clock domains under each governor."""
     folder = f"{FOLDER}/cpufreq"

@@ -23,16 +23,17 @@ Reader = Callable[[Machine], Any]
 class Fact:
     id: str
     read: Reader
+    optional: bool  # whether a node may lack it: only then is a node that calls it absent believed
 
 
 FACTS: Registry[Fact] = Registry("fact")
 
 
-def fact(id: str) -> Callable[[Reader], Reader]:
-    """Declare how a fact is read; the reader raises `Unread` or `Absent` where there is none."""
+def fact(id: str, *, optional: bool = False) -> Callable[[Reader], Reader]:
+    """Declare how a fact is read; the reader raises `Unread`, or `Absent` where it is optional."""
 
     def declare(read: Reader) -> Reader:
-        FACTS.add(Fact(id, read))
+        FACTS.add(Fact(id, read, optional))
         return read
 
     return declare
@@ -68,7 +69,11 @@ class Node:
         if found.get("value") is not None:
             return found["value"]
         reason = str(found.get("reason") or f"{id} could not be read; the node gave no reason")
-        raise Absent(reason) if found.get("absent") is True else Unread(reason)
+        if found.get("absent") is not True:
+            raise Unread(reason)
+        if not FACTS.get(id).optional:
+            raise Unread(f"the node calls {id} absent, but every node has it: {reason}")
+        raise Absent(reason)
 
     def get(self, id: str, default: Any) -> Any:
         """The fact, or the default where there is none: for what only refines an answer."""

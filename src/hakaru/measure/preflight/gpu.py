@@ -22,7 +22,7 @@ LOST = re.compile(r"GPU is lost|Unknown Error|requires reset|^ERR!?$", re.IGNORE
 NONE_HERE = "no NVIDIA GPU: nvidia-smi is not installed, and none is on the PCI bus"
 
 
-@fact("gpus")
+@fact("gpus", optional=True)
 def gpus(machine: Machine) -> list[dict[str, str]]:
     """Each card's fields as nvidia-smi writes them, with the bus id as sysfs writes it."""
     try:

@@ -10,7 +10,7 @@ from typing import Any
 from hakaru.measure.node.machine import Absent, Unread
 from hakaru.measure.preflight.answers import problem_of
 from hakaru.measure.preflight.check import CHECKS, LOOK, STATUSES, Ask, Check, Finding
-from hakaru.measure.preflight.facts import MOST_TEXT, Node
+from hakaru.measure.preflight.facts import HOST_NAME, MOST_TEXT, Node
 from hakaru.measure.verdict import EXIT_CODES, Verdict
 from hakaru.registry import listed
 from hakaru.safety.text import one_line
@@ -58,7 +58,8 @@ class Preflight:
 
     @property
     def verdict(self) -> Verdict:
-        return verdict_of((row.finding.status, row.check.essential) for row in self.rows)
+        decisive = [row for row in self.rows if row.check is not ANSWERED or not _is_good(row)]
+        return verdict_of((row.finding.status, row.check.essential) for row in decisive)
 
     @property
     def exit_code(self) -> int:
@@ -74,6 +75,8 @@ class Preflight:
             parts += [f"not measured ({DECIDES_NOT}): {_titles(self.notes)}"] if self.notes else []
             return "; ".join(parts)
         rows = self.failures or self.unknowns
+        if not rows:
+            return "no check applies to these nodes, so that nothing was checked"
         where = listed(dict.fromkeys(row.node for row in rows), MOST_NAMES)
         how = "failed" if self.failures else "could not be checked"
         return f"{how} on {where}: {_titles(rows)}"
@@ -147,17 +150,23 @@ def _answered(
             reasons[name] = (
                 f"{times} answers from the same node: the tasks were not spread over the nodes"
             )
-    rows = [_missing(name, why) for name, why in reasons.items()]
+    rows = [_missing(name, why, ask) for name, why in reasons.items()]
     num_wanted = max(ask.num_nodes, len(set(expected)))
     found = f"{len(set(names)):,} of {num_wanted:,} nodes answered"
     if len(set(names)) < ask.num_nodes and not rows:
-        rows = [_missing(ALL_NODES, found)]
+        rows = [_missing(ALL_NODES, found, ask)]
     return rows or [Row(ANSWERED, ALL_NODES, Finding("pass", found))]
 
 
-def _missing(name: str, why: str) -> Row:
-    finding = Finding("not measured", why, "an answer from every node", LOOK)
+def _missing(name: str, why: str, ask: Ask) -> Row:
+    remote = name in ask.node_names and HOST_NAME.fullmatch(name)
+    fix = f"ssh {name} true  # if that works, run on {name}: python -m hakaru.measure.preflight"
+    finding = Finding("not measured", why, "an answer from every node", fix if remote else LOOK)
     return Row(ANSWERED, name, _shown(finding))
+
+
+def _is_good(row: Row) -> bool:
+    return row.finding.status in ("pass", "warn")
 
 
 def _row(check: Check, target: Node | Sequence[Node], ask: Ask) -> Row:

@@ -27,7 +27,7 @@ HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 NUMA_BALANCING = "/proc/sys/kernel/numa_balancing"
 
 fact("memory")(memory)
-fact("cgroup-memory")(cgroup_memory)
+fact("cgroup-memory", optional=True)(cgroup_memory)
 
 
 @fact("shared-memory")
@@ -37,7 +37,7 @@ def shared_memory(machine: Machine) -> dict[str, int]:
     return {"total_bytes": int(total) * 1024, "free_bytes": int(free) * 1024}
 
 
-@fact("transparent-hugepages")
+@fact("transparent-hugepages", optional=True)
 def transparent_hugepages(machine: Machine) -> str:
     if machine.missing(HUGE_PAGES):
         raise Absent("the kernel has no transparent huge pages")
@@ -47,7 +47,7 @@ def transparent_hugepages(machine: Machine) -> str:
     return found.group(1)
 
 
-@fact("numa-balancing")
+@fact("numa-balancing", optional=True)
 def numa_balancing(machine: Machine) -> int:
     if machine.missing(NUMA_BALANCING):
         raise Absent("the kernel has no NUMA balancing")

@@ -49,7 +49,7 @@ def kernel_threads(machine: Machine) -> dict[str, int]:
     }
 
 
-@fact("cgroup-processes")
+@fact("cgroup-processes", optional=True)
 def cgroup_processes(machine: Machine) -> dict[str, Any]:
     """The group that leaves the fewest free."""
     groups = limiting(machine, "pids", "pids.max", "pids.max")

@@ -32,6 +32,7 @@ class Software:
     read: Callable[[Machine], str]
     fix: str
     nvidia_only: bool = False  # its AMD counterpart is not read
+    optional: bool = True  # a node may do without it
 
 
 SAME_TORCH = (
@@ -39,13 +40,24 @@ SAME_TORCH = (
 )
 SOFTWARE: dict[str, Software] = {
     "kernel": Software(
-        "Linux kernel", kernel, "uname -r  # install kernel {wanted}, then restart the node"
+        "Linux kernel",
+        kernel,
+        "uname -r  # install kernel {wanted}, then restart the node",
+        optional=False,
     ),
     "python": Software(
-        "Python", python, "python3 --version  # use one virtual environment on a shared disk"
+        "Python",
+        python,
+        "python3 --version  # use one virtual environment on a shared disk",
+        optional=False,
     ),
     **{
-        name: Software(name, partial(package, name), f"pip install '{name}=={{wanted}}'")
+        name: Software(
+            name,
+            partial(package, name),
+            f"pip install '{name}=={{wanted}}'",
+            optional=name == "torch",
+        )  # hakaru answers, and needs numpy
         for name in PACKAGES
     },
     "torch": Software("torch", partial(torch_value, "__version__", "a version"), SAME_TORCH),
@@ -63,7 +75,7 @@ SOFTWARE: dict[str, Software] = {
 
 
 def _declare(name: str, software: Software) -> None:
-    fact(f"version-{name}")(software.read)
+    fact(f"version-{name}", optional=software.optional)(software.read)
 
     def read(node: Node, ask: Ask) -> str:
         try:
