@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hakaru.measure.preflight import Machine, gather, stamp
+from hakaru.measure.preflight import Finding, Machine, Preflight, gather, stamp
 from hakaru.measure.preflight.gpu import FIELDS
 
 BUSES = [f"0000:{bus:02x}:00.0" for bus in (0x07, 0x0B, 0x48, 0x4C, 0x88, 0x8B, 0xC8, 0xCB)]
@@ -78,7 +78,7 @@ def interface(name: str, up: bool = True, kind: str = "1") -> dict[str, str]:
 
 
 def pci(
-    bus: str, kind: str, vendor: str, width: int = 16, speed: str = "16.0 GT/s PCIe"
+    bus: str, kind: str, vendor: str, width: int = 16, speed: str = "16.0 GT/s PCIe", most: int = 16
 ) -> dict[str, str]:
     base = f"sys/bus/pci/devices/{bus}"
     return {
@@ -86,7 +86,7 @@ def pci(
         f"{base}/vendor": f"0x{vendor}",
         f"{base}/device": "0x20b0",
         f"{base}/current_link_width": str(width),
-        f"{base}/max_link_width": "16",
+        f"{base}/max_link_width": str(most),
         f"{base}/current_link_speed": speed,
         f"{base}/max_link_speed": "16.0 GT/s PCIe",
     }
@@ -209,3 +209,11 @@ def fleet(root: Path, *nodes: Fake) -> list[dict[str, Any]]:
     for node in nodes:
         node.peers = node.peers or names
     return [node.facts(root) for node in nodes]
+
+
+def finding(preflight: Preflight, id: str, node: str) -> Finding:
+    return next(
+        row.finding
+        for row in preflight.rows
+        if row.check.id == id and row.node in (node, "all nodes")
+    )

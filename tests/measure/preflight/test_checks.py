@@ -11,10 +11,21 @@ import pytest
 
 from hakaru.measure.node.versions import PACKAGES, _assigned
 from hakaru.measure.place import versions
-from hakaru.measure.preflight import CHECKS, Ask, Finding, Preflight, gather, judge, stamp
+from hakaru.measure.preflight import CHECKS, Ask, gather, judge, stamp
 from hakaru.measure.preflight.network import chosen
 from hakaru.measure.verdict import Verdict
-from tests.measure.preflight._fake import BUSES, CARD, NOW_S, TCP, Fake, gpu, interface, limits, pci
+from tests.measure.preflight._fake import (
+    BUSES,
+    CARD,
+    NOW_S,
+    TCP,
+    Fake,
+    finding,
+    gpu,
+    interface,
+    limits,
+    pci,
+)  # fmt: skip
 
 ASK = Ask(num_ranks=16, ranks_per_node=8, gpus_per_node=8)
 
@@ -27,14 +38,6 @@ OLD_DRIVER = ("clocks_event_reasons.active", "mig.mode.current")
 def well(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """gpu02, which has nothing."""
     return Fake("gpu02", peers=("gpu01", "gpu02")).facts(tmp_path_factory.mktemp("well"))
-
-
-def finding(preflight: Preflight, id: str, node: str) -> Finding:
-    return next(
-        row.finding
-        for row in preflight.rows
-        if row.check.id == id and row.node in (node, "all nodes")
-    )
 
 
 def hang() -> None:

@@ -76,7 +76,7 @@ def open_files_system(machine: Machine) -> dict[str, int]:
     return {"used": int(used), "most": int(most)}
 
 
-@fact("rdma-devices")
+@fact("rdma-devices", optional=True)
 def rdma_devices(machine: Machine) -> dict[str, dict[str, str]]:
     """State and rate of each InfiniBand or RoCE port."""
     base = "/sys/class/infiniband"
@@ -183,6 +183,8 @@ def locked_memory(node: Node, ask: Ask) -> Finding:
 )
 def rdma_ports(node: Node, ask: Ask) -> Finding:
     ports = {str(name): str(port["state"]) for name, port in node["rdma-devices"].items()}
+    if not ports:
+        raise Unread("an InfiniBand or RoCE device is there, but none of its ports could be read")
     down = [f"{name} is {state}" for name, state in ports.items() if "ACTIVE" not in state]
     if not down:
         return passed(f"{len(ports)} active")

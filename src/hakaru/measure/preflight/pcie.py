@@ -19,7 +19,7 @@ NVIDIA, AMD = "10de", "1002"
 BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
-@fact("pci-devices")
+@fact("pci-devices", optional=True)
 def pci_devices(machine: Machine) -> list[dict[str, Any]]:
     """GPUs and network cards with the width and speed of their links; null where unknown."""
     if machine.missing("/sys/bus/pci"):
@@ -67,6 +67,7 @@ def pcie_width(node: Node, ask: Ask) -> Finding:
     dark = [str(each["bus"]) for each in devices if each not in known]
     if dark:
         raise Unread(f"{', '.join(dark)}: the current width of the link cannot be read")
+    _refuse_gaps(node["pci-devices"], devices, "full width")
     return passed(f"{len(devices)} links at full width", "full width")
 
 
@@ -82,15 +83,34 @@ def pcie_speed(node: Node, ask: Ask) -> Finding:
     if not devices:
         raise Absent("no GPU or network card reports the speed of its link, as for virtual devices")
     slow = [each for each in devices if rate(each["speed"]) < rate(each["max_speed"])]
-    if not slow:
-        return passed(f"{len(devices)} links at full speed", "full speed")
     found = ", ".join(f"{named(each)} runs {each['speed']} of {each['max_speed']}" for each in slow)
-    if all(each["kind"] == "GPU" for each in slow):
-        return passed(
-            f"{found}; normal for idle GPUs, so measure under load", "full speed under load"
-        )
-    bus = next(str(each["bus"]) for each in slow if each["kind"] != "GPU")
-    return warned(found, "full speed", f"lspci -vvs {shlex.quote(bus)} | grep -E 'LnkCap|LnkSta'")
+    cards = [str(each["bus"]) for each in slow if each["kind"] != "GPU"]
+    if cards:
+        fix = f"lspci -vvs {shlex.quote(cards[0])} | grep -E 'LnkCap|LnkSta'"
+        return warned(found, "full speed", fix)
+    _refuse_gaps(node["pci-devices"], devices, "speed")
+    if slow:
+        found = f"{found}; normal for idle GPUs, so measure under load"
+        return passed(found, "full speed under load")
+    return passed(f"{len(devices)} links at full speed", "full speed")
+
+
+def _refuse_gaps(every: Sequence[Any], known: Sequence[Any], what: str) -> None:
+    """Raise where a device does not report what another of its kind does."""
+    kinds = [_alike(each) for each in known]
+    silent = [each for each in every if each not in known and _alike(each) in kinds]
+    if silent:
+        names = ", ".join(map(named, silent))
+        raise Unread(f"{names}: the {what} of the link cannot be read, which others report")
+
+
+def _alike(device: Any) -> tuple[str, ...]:
+    """The kind: all GPUs of a vendor that computes, else one model.
+
+    A display of the management board and a virtual function of a network card have no link of their own.
+    """
+    is_computing = device["kind"] == "GPU" and device["vendor"] in (NVIDIA, AMD)
+    return (device["kind"], device["vendor"], "" if is_computing else device["device"])
 
 
 def named(device: Any) -> str:
