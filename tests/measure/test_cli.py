@@ -120,9 +120,8 @@ def test_history_finds_the_step_once_it_is_confirmed(runs: Path) -> None:
         ).output
     )
     assert quiet["changes"] == []
-    assert (
-        "no run has gemm" in hakaru("bench", "history", "gemm", "--device", "x", "-w", runs).output
-    )
+    nowhere = hakaru("bench", "history", "gemm", "--device", "x", "-w", runs).output
+    assert "--device x: no run has gemm on it; there is: n1/cuda:0, n1/cuda:1" in nowhere
 
 
 def test_a_baseline_and_a_stored_run_checked_against_it(runs: Path) -> None:

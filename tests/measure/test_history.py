@@ -189,7 +189,7 @@ def compared(*where: dict[str, str | None]) -> dict[str, str]:
 def listed(*where: dict[str, str | None], **chosen: Any) -> dict[str, int]:
     """The series by their place, and how many points each has."""
     found: list[DeviceSeries] = find_series(nights(list(where)), "gemm", **chosen)
-    return {each.series.where: len(each.series.points) for each in found}
+    return {each.where: len(each.series.points) for each in found}
 
 
 def test_two_runs_are_compared_card_by_card_whatever_their_numbers() -> None:
@@ -224,6 +224,7 @@ def test_a_history_follows_the_card() -> None:
     where = [straight] * 6 + [alone] * 4
     found = listed(*where)
     assert found == {
+        "2 devices of A100": 10,
         "n1/cuda:0 (GPU-8f3b1c2d)": 6,
         "n1/cuda:0 (GPU-11112222, was n1/cuda:1)": 10,
     }

@@ -138,12 +138,8 @@ def rank(change: str) -> int:
     return order.index(change if change in order else "")
 
 
-def counts(each: Measurement) -> bool:
-    """Whether its number may be used: it was made, is valid and correct, and is above zero."""
-    return _number(each) is not None
-
-
-def _number(each: Measurement | None) -> Interval | None:
+def number(each: Measurement | None) -> Interval | None:
+    """Its interval where it may be used: it was made, is valid and correct, and is above zero."""
     found = each.interval if each is not None and each.verdict in ("good", "slow") else None
     return found if found is not None and found.median > 0 else None
 
@@ -165,7 +161,7 @@ def _by_key(run: Run, cards: Cards) -> dict[Key, Measurement]:
 def _row(first: Measurement | None, second: Measurement | None, where: str) -> Row:
     known = second or first
     assert known is not None
-    before, after = _number(first), _number(second)
+    before, after = number(first), number(second)
     ratio = after.median / before.median if before and after else math.inf
     return Row(
         known.benchmark,

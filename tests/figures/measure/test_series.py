@@ -16,10 +16,11 @@ from hakaru.figures.measure.stored import load_series, load_view
 from hakaru.figures.measure.view import RunView
 from hakaru.lake import Lake
 from hakaru.measure.record import Run
+from hakaru.measure.series import find_series
 from hakaru.measure.verdict import Verdict
 from tests._cli import hakaru
 from tests.figures.measure._runs import card, run_of
-from tests.measure.lakes import BEGIN, put_runs
+from tests.measure.lakes import BEGIN, CLUSTER, put_runs, synthetic_runs
 
 
 def days(rates: list[float], labels: dict[int, str] | None = None) -> list[Run]:
@@ -96,6 +97,18 @@ def test_the_page_follows_a_card_by_its_uuid(lake: Lake) -> None:
     assert [each.median for each in found.points] == [100.0] * 10
     assert before.points == found.points, "the card that was there last"
     assert "GPU-8f3b1c2d" in history(found, subject).question
+
+
+def test_the_terminal_shows_the_median_of_the_page(lake: Lake) -> None:
+    put_runs(lake, (runs := synthetic_runs(num_nodes=3, cards_per_node=4, num_runs=10)))
+    with open_session(lake) as session:
+        subjects = {each.shown: each for each in history_subjects(RunView.of(runs[-1]))}
+        page = load_series(session, CLUSTER, subjects["fp64 size 1024"])
+    fleet = find_series(runs, "gemm", params={"dtype": "fp64"})[0]
+    assert fleet.where == "12 devices of Made-up 80 GB" and fleet.num_devices == 12
+    assert fleet.series.sentence == page.sentence and len(page.points) == 10
+    medians = [[each.median for each in series.points] for series in (page, fleet.series)]
+    assert medians[0] == pytest.approx(medians[1], rel=1e-6)
 
 
 def test_fewer_than_eight_runs_say_so() -> None:

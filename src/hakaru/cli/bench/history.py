@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Examples:
-  hakaru bench history gemm
+  hakaru bench history gemm                # the median of all devices, and those that changed
   hakaru bench history gemm --param dtype=fp64 --device n1/cuda:0
   hakaru bench history all-reduce --quantity busbw --format json"""
 )
@@ -28,13 +28,17 @@ Examples:
 @workspace_option
 @click.option("--cluster", help="Only runs of this cluster.")
 @click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Only this setting.")
-@click.option("--device", help="Only this HOST/DEVICE, DEVICE or UUID.")
+@click.option("--device", help="Only this HOST/DEVICE, DEVICE or UUID, changed or not.")
 @click.option("--quantity", help="Which quantity; else the benchmark's first.")
 @format_option
 def command(
     benchmark: str, workspace: Path, output_format: str, **asked: Any
 ) -> None:  # fmt: skip
-    """Show a quantity from run to run; a step is confirmed once four later runs show it."""
+    """Show a quantity from run to run; a step is confirmed once four later runs show it.
+
+    Of several devices it shows the median, then each device; of more than eight, those that changed on
+    their own.
+    """
     from hakaru.cli._options import parse_params
     from hakaru.cli._output import without_nan
     from hakaru.cli.bench._options import open_runs
@@ -69,7 +73,7 @@ def _none_of(lake: Lake, benchmark: str) -> str:
 
 
 def _print(found: DeviceSeries) -> None:
-    from hakaru.cli._table import Column, emit, page_width, table_lines
+    from hakaru.cli._table import Column, emit, page_width, table_lines, wrapped
     from hakaru.figures.measure.words import amount
 
     click.secho(found.title, bold=True)
@@ -80,5 +84,10 @@ def _print(found: DeviceSeries) -> None:
         Column("median", [amount(point.median, found.unit) for point in series.points]),
         Column("", [series.mark(point) for point in series.points], right=False),
     ]  # fmt: skip
-    emit(table_lines(columns, 1, page_width()))
-    click.echo(f"{series.sentence}\n")
+    if found.num_devices > 1:
+        columns.insert(3, Column("devices", [f"{point.num_devices:,}" for point in series.points]))
+    width = page_width()
+    emit(table_lines(columns, 1, width))
+    lines = [series.sentence, *(found.others.lines if found.others else ())]
+    emit((line, "") for text in lines for line in wrapped(text, width))
+    click.echo()
