@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from hakaru.lake import Lake
@@ -64,3 +67,46 @@ def test_the_terminal_counts_what_could_not_be_compared(lake: Lake) -> None:
     output = hakaru("bench", "compare", "r1", "r2", "-w", lake.workspace).output
     first = "0 worse, 0 better, of 0 compared; 1 with too few independent repetitions to tell"
     assert output.splitlines()[0] == first
+
+
+@pytest.fixture
+def large(lake: Lake) -> Lake:
+    """Two runs of 1,030 cards: two are worse, one is better, one is gone, and one failed."""
+    rates = {3: 0.9, 4: 0.8, 5: 1.2}
+    before = [cards(at) for at in range(1030)]
+    after = [cards(at, rates.get(at, 1.0)) for at in range(1029)]
+    after[9] = after[9].judged(Verdict.FAILED, "killed")
+    save(lake, run_of(*before, id="r1"))
+    save(lake, run_of(*after, id="r2"))
+    return lake
+
+
+def cards(at: int, factor: float = 1.0) -> Measurement:
+    return replace(times(factor), device=f"cuda:{at}")
+
+
+def test_of_many_rows_those_that_differ_are_listed(large: Lake) -> None:
+    lines = hakaru("bench", "compare", "r1", "r2", "-w", large.workspace).output.splitlines()
+    assert lines[0] == "2 worse, 1 better, of 1,028 compared"
+    assert [line.split()[-1] for line in lines[3:-2]] == ["worse", "worse", "after", "better"]
+    assert "cuda:4 " in lines[3], "the largest change first"
+    assert lines[-2:] == [
+        "Not listed: 1,025 no sure change; --all lists every row.",
+        "only in r1: 1: gemm fp64 size 512 on n1/cuda:1029",
+    ]
+
+
+def test_all_rows_are_listed_where_they_are_asked_for(large: Lake) -> None:
+    words = ("bench", "compare", "r1", "r2", "-w", large.workspace)
+    lines = hakaru(*words, "--all").output.splitlines()
+    assert len(lines) == 1 + 2 + 1029 + 1 and "Not listed" not in lines[-2]
+    assert len(json.loads(hakaru(*words, "--format", "json").output)["rows"]) == 1030
+
+
+def test_a_change_of_everything_is_counted_and_its_largest_rows_listed(lake: Lake) -> None:
+    save(lake, run_of(*map(cards, range(60)), id="r1"))
+    save(lake, run_of(*(cards(at, 0.9 - at / 1000) for at in range(60)), id="r2"))
+    lines = hakaru("bench", "compare", "r1", "r2", "-w", lake.workspace).output.splitlines()
+    assert (lines[0], "cuda:59 " in lines[3]) == ("60 worse, 0 better, of 60 compared", True)
+    assert len(lines) == 1 + 2 + 40 + 1
+    assert lines[-1] == "Not listed: 20 worse; --all lists every row."

@@ -26,7 +26,7 @@ COMPARED = (WORSE, BETTER, UNSURE, SAME)
 class Row:
     """One quantity in both runs; `change` is one of COMPARED, or why the two cannot be compared.
 
-    The ends are those of the 95 % interval; null where there are too few repetitions for one.
+    The ends are those of the 95 % interval; null where too few independent repetitions give one.
     """
 
     benchmark: str
