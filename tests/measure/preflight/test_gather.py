@@ -14,6 +14,7 @@ from hakaru.errors import HakaruError
 from hakaru.measure.node import machine
 from hakaru.measure.preflight import FACTS, Ask, Machine, gather, judge, read_answer
 from hakaru.measure.verdict import Verdict
+from tests.measure.preflight._fake import Fake
 
 # of this Python, not of the root
 OURS = {
@@ -75,6 +76,44 @@ def test_secrets_of_the_environment_stay_where_they_are(tmp_path: Path) -> None:
 def test_a_name_that_is_none_is_refused() -> None:
     with pytest.raises(HakaruError, match="host names"):
         gather(Machine(peers=("--help",)))
+
+
+def test_a_program_that_hangs_is_waited_for_once_and_costs_only_its_facts(tmp_path: Path) -> None:
+    node, asked = Fake("gpu01"), []
+
+    def hang() -> None:
+        asked.append(1)
+        raise subprocess.TimeoutExpired("nvidia-smi", 20)
+
+    node.broken = {"nvidia-smi": hang}
+    answer = node.facts(tmp_path)
+    found = answer["facts"]
+    unread = {id for id, each in found.items() if "nvidia-smi" in each.get("reason", "")}
+
+    assert (unread, len(asked)) == ({"gpus", "remapped-rows", "gpu-processes"}, 1)
+    assert {found[id]["reason"] for id in unread} == {"nvidia-smi did not answer within 20 s"}
+    rows = {row.check.id: row.finding for row in judge([answer], Ask(8, 8)).rows}
+    assert rows["gpu-visible"].status == "fail"
+    assert "nvidia-smi did not answer within 20 s" in rows["gpu-visible"].found
+    assert rows["gpu-visible"].fix.startswith("sudo dmesg")
+    assert rows["gpu-throttling"].status == "not measured"
+    assert all(rows[id].status == "pass" for id in ("pcie-width", "own-name", "shared-memory"))
+
+
+def test_after_two_programs_that_hang_no_other_is_started(tmp_path: Path) -> None:
+    node, asked = Fake("gpu01", peers=("gpu01", "gpu02")), []
+
+    def hang() -> None:
+        asked.append(1)
+        raise subprocess.TimeoutExpired("any", 20)
+
+    node.broken = dict.fromkeys(("nvidia-smi", "df", "ip", "getent", "mpirun", "chronyc"), hang)
+    found = node.facts(tmp_path)["facts"]
+
+    assert len(asked) == 2
+    reason = "mpirun was not started, since chronyc and nvidia-smi did not answer within 20 s each"
+    assert found["version-mpi"] == {"value": None, "reason": reason, "absent": False}
+    assert found["limits"]["value"]
 
 
 def test_a_command_that_hangs_is_given_up_and_ended(

@@ -19,6 +19,8 @@ Runner = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 Found = TypeVar("Found")
 
 TIMEOUT_S = 20.0
+MOST_HUNG = 2  # programs: a launcher waits for a node's whole answer for 60 s
+HANGS = "did not answer within"
 MOST_CHARACTERS = 1 << 20
 
 
@@ -59,6 +61,29 @@ def run_command(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
             process.communicate(timeout=1.0)
         raise
     return subprocess.CompletedProcess(list(command), process.returncode, out, err)
+
+
+def waiting_once(run: Runner) -> Runner:
+    """The same, but a program that hung is not waited for again, and after two of them none is started.
+
+    Several facts ask nvidia-smi: waiting each time would cost the answer of the whole node.
+    """
+    hung: dict[str, None] = {}
+
+    def run_again(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        program = command[0]
+        if program in hung:
+            raise subprocess.TimeoutExpired(list(command), TIMEOUT_S)
+        if len(hung) >= MOST_HUNG:
+            before = " and ".join(hung)
+            raise Unread(f"{program} was not started, since {before} {HANGS} {TIMEOUT_S:g} s each")
+        try:
+            return run(command)
+        except subprocess.TimeoutExpired:
+            hung[program] = None
+            raise
+
+    return run_again
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +146,7 @@ class Machine:
         except FileNotFoundError:
             raise NotInstalled(f"{command[0]} is not installed") from None
         except subprocess.TimeoutExpired:
-            raise Unread(f"{command[0]} did not answer within {TIMEOUT_S:g} s") from None
+            raise Unread(f"{command[0]} {HANGS} {TIMEOUT_S:g} s") from None
         except OSError as error:
             raise Unread(f"{command[0]}: {error.strerror or error}") from None
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hakaru.errors import HakaruError
-from hakaru.measure.node.machine import HERE, Absent, Machine, Unread
+from hakaru.measure.node.machine import HERE, Absent, Machine, Unread, waiting_once
 from hakaru.registry import Registry
 from hakaru.safety.text import one_line
 
@@ -40,10 +40,11 @@ def fact(id: str, *, optional: bool = False) -> Callable[[Reader], Reader]:
 
 
 def gather(machine: Machine = HERE) -> dict[str, Any]:
-    """All facts of a node."""
+    """All facts of a node; a program that hangs costs those that need it, and not the others."""
     wrong = [name for name in machine.peers if not HOST_NAME.fullmatch(name)]
     if wrong:
         raise HakaruError(f"expected host names such as gpu01, found {wrong[0][:60]!r}")
+    machine = replace(machine, run=waiting_once(machine.run))
     name = _read(lambda on: on.text("/proc/sys/kernel/hostname"), machine)["value"]
     return {
         "schema": SCHEMA,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hakaru.measure.node.driver import CLOCK_FIELDS, LINK_FIELDS, bus_id, query, query_cards
-from hakaru.measure.node.machine import Absent, Machine, NotInstalled, Unread
+from hakaru.measure.node.machine import HANGS, Absent, Machine, NotInstalled, Unread
 from hakaru.measure.preflight.check import Ask, Finding, failed, node_check, passed, warned
 from hakaru.measure.preflight.facts import Node, fact
 from hakaru.measure.preflight.pcie import AMD, NVIDIA, gpus_of, pci_devices
@@ -19,6 +19,11 @@ FIELDS = (
     *LINK_FIELDS, *CLOCK_FIELDS,
 )  # fmt: skip
 LOST = re.compile(r"GPU is lost|Unknown Error|requires reset|^ERR!?$", re.IGNORECASE)
+LOAD = "sudo modprobe nvidia && nvidia-smi"
+HUNG = (
+    "sudo dmesg | grep -iE 'xid|nvrm'  # nvidia-smi hangs, as with a dead card: restart the node, "
+    "and replace the card if it returns"
+)
 NONE_HERE = "no NVIDIA GPU: nvidia-smi is not installed, and none is on the PCI bus"
 
 
@@ -89,7 +94,7 @@ def gpu_visible(node: Node, ask: Ask) -> Finding:
         lacking = isinstance(error, Absent) and ask.gpus_per_node
         if lacking or (on_bus and ask.gpus_per_node != 0):
             where = f"; on the PCI bus: {', '.join(on_bus)}" if on_bus else ""
-            return failed(f"{error}{where}", wanted, "sudo modprobe nvidia && nvidia-smi")
+            return failed(f"{error}{where}", wanted, HUNG if HANGS in str(error) else LOAD)
         raise
     lost = [label(card) for card in seen if any(LOST.search(str(text)) for text in card.values())]
     if lost:
