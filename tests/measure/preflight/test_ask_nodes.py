@@ -190,6 +190,49 @@ def test_tasks_that_fail_are_named_one_by_one(monkeypatch: pytest.MonkeyPatch) -
     ]  # fmt: skip
 
 
+BOX = (
+    "-" * 74
+    + """
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+
+* an inability to create a connection back to mpirun due to a
+  lack of common network interfaces (including firewalls
+  and network routing requirements).
+"""
+    + "-" * 74
+    + "\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "why"),
+    [
+        (f"ssh: Could not resolve hostname nosuch1: Name or service not known\n{BOX}",
+         "ssh: Could not resolve hostname nosuch1: Name or service not known"),
+        (f"Traceback:\n  File\nModuleNotFoundError: No module named 'hakaru'\n{BOX}{BOX}",
+         "ModuleNotFoundError: No module named 'hakaru'"),
+        (BOX, "ORTE was unable to reliably start one or more daemons. This usually is caused by:"),
+        ("", "no message"),
+    ],
+)  # fmt: skip
+def test_a_host_that_mpirun_cannot_reach_is_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stderr: str, why: str
+) -> None:
+    program = tmp_path / "mpirun"
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{stderr}END\nexit 255\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(ask_nodes.Mpirun, "check", lambda self, layout: None)
+    monkeypatch.setattr(ask_nodes, "mpirun_words", lambda layout: [str(program)])
+    answers = ask_nodes.ask_hosts(["nosuch1"])
+
+    assert answers == [
+        {"node": "nosuch1", "error": f"asking nosuch1 failed with exit code 255: {why}"}
+    ]
+    row = judge(answers, Ask(8, 8, node_names=("nosuch1",))).rows[0]
+    assert row.finding.fix.startswith("ssh nosuch1 true")
+
+
 @pytest.fixture(scope="module")
 def slurm(shared: Path) -> Iterator[Slurm]:
     with running_slurm(shared, num_nodes=2) as cluster:
