@@ -8,7 +8,7 @@ whether to go on, against a bare loop of torch.distributed. Both sides take turn
 round, so that drift and order meet both alike; the median over the rounds counts, with its 95 % interval.
 The harness must reach 97 % and 95 % of the bare rate. **Page**: a synthetic set of 1,024 cards
 is served, and Chromium opens /measure. From the request to the drawn fleet it may take 2 s, also when the
-browser has none of the scripts yet. The first page of a server that has just been started is printed apart.
+browser has none of the scripts yet, and as the first page of a server that has just been started.
 **Runs** (`--runs`): `hakaru bench run --quick` may take a minute, and `hakaru bench run` five.
 """
 
@@ -25,12 +25,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hakaru.measure.statistics import Interval, median_interval
+from hakaru.measure.verdict import EXIT_CODES, Verdict
 
 LIMITS = {"gemm": 0.97, "all-reduce": 0.95}
 PAGE_S = 2.0
 SIZE = 1024
 BYTES = 4 << 20
 BLOCK_S = 0.05
+# a run on a noisy machine has measured too
+MEASURED = [EXIT_CODES[each] for each in Verdict if each is not Verdict.FAILED]
 
 
 def main() -> int:
@@ -56,9 +59,9 @@ def main() -> int:
         f"page of {options.cards:,} cards: {seconds:.2f} s to the drawn fleet (limit {PAGE_S:g} s);"
         f" {first_s:.2f} s as the first page of a server"
     )
-    late = _whole_runs() if options.runs else False
+    bad = _whole_runs() if options.runs else False
     slow = any(reached[name].median < LIMITS[name] for name in LIMITS)
-    return 1 if slow or seconds > PAGE_S or late else 0
+    return 1 if slow or max(first_s, seconds) > PAGE_S or bad else 0
 
 
 def _interleaved(rounds: int, bare: Callable[[], float], ours: Callable[[], float]) -> list[float]:
@@ -218,18 +221,18 @@ def _serving(workspace: str) -> Iterator[str]:
 
 
 def _whole_runs() -> bool:
-    """Time whole runs as a person starts them; whether one took too long."""
-    late = False
+    """Time whole runs as a person starts them; whether one took too long or did not measure."""
+    bad = False
     for options, limit_s in ((["--quick"], 60.0), ([], 300.0)):
         with tempfile.TemporaryDirectory() as folder:
             begin = time.perf_counter()
             words = [sys.executable, "-m", "hakaru", "bench", "run", *options, "-w", folder]
             done = subprocess.run(words, capture_output=True, text=True)
             spent_s = time.perf_counter() - begin
-        verdict = done.stdout.splitlines()[0]
+        verdict = (done.stdout or done.stderr or "no output").splitlines()[0]
         print(f"bench run {' '.join(options)}: {spent_s:.0f} s (limit {limit_s:.0f} s), {verdict}")
-        late = late or spent_s > limit_s
-    return late
+        bad = bad or spent_s > limit_s or done.returncode not in MEASURED
+    return bad
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from dataclasses import asdict, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from hakaru.errors import HakaruError
 from hakaru.measure import baseline
 from hakaru.measure._base import load_all
 from hakaru.measure.collect import Gathered, measurements
+from hakaru.measure.fleet import QUICK
 from hakaru.measure.folders import own_bench_folder
-from hakaru.measure.judge import QUICK, judge_by
+from hakaru.measure.judge import judge_by
 from hakaru.measure.record import CHECK_UNIT, Measurement
 from hakaru.measure.task import Item, Task
 from hakaru.measure.verdict import Verdict
@@ -174,6 +176,44 @@ def test_a_later_run_replaces_what_it_measured_again() -> None:
     again = run_of(measured(102.0, host="n7"), id="again")
     with pytest.raises(HakaruError, match="run cards cannot be a baseline: 1 of its 3"):
         baseline.make_baseline("acceptance", first)
-    made = baseline.make_baseline("acceptance", first, again)
+    again = replace(again, started_at=NOW + timedelta(hours=1))
+    made = baseline.make_baseline(
+        "acceptance", again, first
+    )  # in order of time, not of the command
     (entry,) = made.entries
-    assert (made.run_id, entry.median, entry.num_devices) == ("cards, again", 101.0, 2)
+    assert (made.run_id, entry.median, entry.num_devices) == ("again, cards", 101.0, 2)
+
+
+def test_runs_of_two_clusters_make_no_baseline() -> None:
+    with pytest.raises(HakaruError, match="several clusters, c, other"):
+        baseline.make_baseline("ok", run_of(measured(1.0)), replace(run_of(), cluster="other"))
+
+
+WIDE = (100.0, 130.0, 60.0, 70.0, 140.0, 100.0)
+
+
+def test_what_would_not_pass_its_own_baseline_is_left_out_of_the_gate(tmp_path: Path) -> None:
+    noisy = measured(*WIDE, benchmark="memory", quantity="bandwidth", unit="GB/s")
+    run = run_of(measured(*[100.0] * 6), noisy)
+    made = baseline.make_baseline("ok", run)
+    assert [each.is_noisy for each in made.entries] == [False, True]
+    baseline.save(tmp_path, made)
+    loaded = baseline.load(tmp_path, "ok")
+    assert [each.benchmark for each in loaded.gated] == ["gemm"]
+    judged = judge_by(run.measurements, loaded, QUICK)
+    assert [each.verdict for each in judged] == [Verdict.GOOD, Verdict.GOOD]
+    assert judged[1].reason.endswith("too noisy a quantity to be compared with the baseline ok")
+    assert len(judge_by(run.measurements[:1], loaded, QUICK)) == 1, "nobody misses it"
+    with pytest.raises(HakaruError, match="repetitions of all its numbers differ too much"):
+        baseline.make_baseline("none", run_of(noisy))
+
+
+def test_a_choice_of_devices_makes_the_others_no_loss() -> None:
+    cards = [measured(*[100.0] * 6, device=f"cuda:{at}") for at in range(4)]
+    core = measured(*[1.0] * 6, device="cpu:0", place={"model": "core"})
+    made = baseline.make_baseline("ok", run_of(*cards, core))
+    whole = judge_by(cards[:1], made, QUICK)
+    assert [each.verdict for each in whole] == [Verdict.GOOD, Verdict.FAILED, Verdict.NOT_MEASURED]
+    assert [each.verdict for each in judge_by(cards[:1], made, QUICK, is_part=True)] == [
+        Verdict.GOOD
+    ]

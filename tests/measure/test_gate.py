@@ -192,3 +192,40 @@ def test_the_cluster_can_be_named_once_for_all_nodes(
         monkeypatch.setenv("HAKARU_HOST", host)
         assert hakaru("bench", "run", "gemm", "--quick", "-w", tmp_path).exit_code == 13
     assert [each["cluster"] for each in list_runs(Lake.open(tmp_path))] == ["mn1", "mn1"]
+
+
+@pytest.mark.parametrize(("rate", "code"), [(50.0, 10), (100.0, 1)])
+def test_a_bad_verdict_stands_though_it_cannot_be_stored(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, rate: float, code: int
+) -> None:
+    """A node that is slow is drained also when the disk is full; a good one is checked again."""
+    save(lake, run_of(measured(*[100.0] * 6)))
+    assert hakaru("bench", "baseline", "ok", "--run", "r1", "-w", lake.workspace).exit_code == 0
+
+    def full(*given: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("hakaru.measure.store.save", full)
+    monkeypatch.setattr(runs, "measure", lambda job, **more: run_of(measured(*[rate] * 6)))
+    done = hakaru("bench", "check", "--baseline", "ok", "-w", lake.workspace)
+    assert done.exit_code == code, done.output
+    assert "No space left" in f"{done.output} {done.exception}"
+
+
+def test_a_stored_run_of_another_cluster_is_judged_only_if_that_is_said(lake: Lake) -> None:
+    save(lake, run_of(measured(*[100.0] * 6)))
+    save(lake, replace(run_of(measured(*[100.0] * 6), id="r2"), cluster="other"))
+    check = ("bench", "check", "--baseline", "ok", "--run", "r2", "-w", lake.workspace)
+    assert hakaru("bench", "baseline", "ok", "--run", "r1", "-w", lake.workspace).exit_code == 0
+    assert "there is no run 'r2'" in hakaru(*check).output
+    assert hakaru(*check, "--cluster", "other").exit_code == 0
+
+
+def test_a_tolerance_is_a_number(lake: Lake) -> None:
+    done = hakaru("bench", "check", "--baseline", "ok", "--tolerance", "nan", "-w", lake.workspace)
+    assert (done.exit_code, "not a number" in done.output) == (2, True), done.output
+
+
+def test_a_workspace_has_a_name_in_one_line() -> None:
+    done = hakaru("bench", "list", "--runs", "-w", "a\nb")
+    assert (done.exit_code, "cannot be printed" in done.output) == (2, True), done.output

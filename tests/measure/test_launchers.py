@@ -77,7 +77,7 @@ class SlurmJob:
     def state(self) -> str:
         return self.states[0]
 
-    def done(self, force_check: bool) -> bool:
+    def done(self) -> bool:  # without force, which would ask sacct each time
         del self.states[0]
         return self.state == "COMPLETED"
 

@@ -131,10 +131,14 @@ def test_a_label_in_two_clusters_is_ambiguous_and_an_id_wins(lake: Lake) -> None
     assert find_run(lake, "r1").id == "r1", "its id, not the label of r3"
 
 
-def test_the_beginning_of_an_id_wins_over_a_label(lake: Lake) -> None:
+def test_a_label_like_the_beginning_of_another_id_is_ambiguous(lake: Lake) -> None:
+    """A gate must not judge an old good run in place of the one that was labelled with a date."""
     save(lake, run_of(measured(1.0), id="20260101-a"))
-    save(lake, run_of(measured(1.0), id="20270101-b", label="2026"))
-    assert find_run(lake, "2026").id == "20260101-a"
+    save(lake, run_of(measured(1.0), id="20270101-b", label="20260101"))
+    with pytest.raises(HakaruError, match="several runs begin with '20260101' or have this label"):
+        find_run(lake, "20260101")
+    save(lake, run_of(measured(1.0), id="20280101-c", label="20280101"))
+    assert find_run(lake, "20280101").id == "20280101-c"
 
 
 @pytest.mark.parametrize("label", ["", "  ", "20261101-120000", "20261101-120000-abcdef", "latest"])

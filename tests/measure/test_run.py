@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from hakaru.measure.launch import Layout
 from hakaru.measure.meter import UNTESTED, Meter, meter_at
 from hakaru.measure.protocol import correlation_of
 from hakaru.measure.record import Measurement
-from hakaru.measure.run import _forgotten, _with_more, measure
+from hakaru.measure.run import _forgotten, _of_one_version, _with_more, measure
 from hakaru.measure.selftest import last_tests
 from hakaru.measure.simulated import simulated_fleet
 from hakaru.measure.store import save
@@ -195,6 +196,9 @@ def test_the_last_self_test_of_each_host_counts(lake: Lake) -> None:
     assert (tested["n1"].error, tested["n2"].error) == (0.01, 0.02)
     assert str(tested["n3"].problem).endswith("(read wrong): hakaru bench selftest on n3")
     assert set(tested) == {"n1", "n2", "n3"}
+    theirs = replace(reading("n4", 0.5, failed, 3), parameters={})  # another program's benchmark
+    save(lake, run_of(theirs, id="r3", source="superbench"))
+    assert last_tests(lake) == tested
 
 
 def test_a_truth_that_was_read_wrong_must_be_read_right_again(lake: Lake) -> None:
@@ -234,6 +238,39 @@ def test_what_was_measured_before_an_upgrade_does_not_count_when_the_run_resumes
     assert (
         "torch differs between attempts: 2.12.0 on n0; 2.13.0 on n0" in run.measurements[0].reason
     )
+
+
+def test_versions_that_change_between_the_parts_of_a_run_fail_it() -> None:
+    """Cards were measured, the run was interrupted, numpy was upgraded, and collectives were measured."""
+    before, after = (
+        {"host": "n1", "versions": {"numpy": each, "torch": "2.13.0"}} for each in "12"
+    )
+    parts = [measured(1.0, place=before), measured(1.0, place=after, device="2 ranks"),
+             measured(1.0, host="n2", place={"host": "n2", "versions": {"numpy": "2"}})]  # fmt: skip
+    found = _of_one_version(parts)
+    assert [each.verdict for each in found] == [Verdict.FAILED, Verdict.FAILED, Verdict.GOOD]
+    assert found[0].reason == "numpy changed from 1 to 2 during the run; measure anew"
+    same = [replace(each, place=before) for each in parts]
+    assert _of_one_version(same) == same
+    (joined,) = _with_more([measured(1.0, place=before)], [measured(1.0, place=after)])
+    assert joined.verdict is Verdict.FAILED
+
+
+def test_a_journal_without_its_begin_has_failed(tmp_path: Path) -> None:
+    """Without it nobody knows the node's versions, which may differ."""
+    nodes = Written(lambda host: 100.0, noise=0.002)
+    plan = replace(PLAN, hosts=("n0", "n1"), num_hosts=2)
+
+    def spoil(task: Path, *given: Any) -> list[str]:
+        Written.run(nodes, task, *given)
+        log = journal_of(task.parent, 1)
+        log.write_text("".join(log.read_text().splitlines(keepends=True)[1:]))
+        return []
+
+    spoiled = SimpleNamespace(id="written", title="", check=nodes.check, run=spoil)
+    run = measure(Job.begin(tmp_path, "c", plan), spoiled)
+    bad = {each.host: each.reason for each in run.measurements if each.verdict is Verdict.FAILED}
+    assert bad["n1"] == "rank 1 did not say what it runs on"
 
 
 def test_a_run_names_whom_the_proven_procedure_names(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ class Folder(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("the name of the folder is empty", param, ctx)
+        if any(not character.isprintable() for character in str(value)):
+            self.fail(f"{str(value)!r} holds a character that cannot be printed", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,6 +15,7 @@ from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.measure._base import Better, load_all
+from hakaru.measure.fleet import QUICK
 from hakaru.measure.folders import baselines_folder, own_baselines_folder
 from hakaru.measure.record import CHECK_UNIT, Measurement, Run, Subject, parameters_text
 from hakaru.measure.store import SELFTEST
@@ -39,6 +41,7 @@ class Entry:
     better: Better
     median: float
     num_devices: int  # of one host, at most
+    is_noisy: bool = False  # its repetitions differ too much for a gate, which leaves it out
 
     @property
     def subject(self) -> Subject:
@@ -76,6 +79,11 @@ class Baseline:
     entries: tuple[Entry, ...]
     cluster: str = ""  # empty in those of before it was kept
 
+    @property
+    def gated(self) -> tuple[Entry, ...]:
+        """What a gate measures and judges."""
+        return tuple(each for each in self.entries if not each.is_noisy)
+
     def find(self, subject: Subject) -> Entry | None:
         """By the subject alone; `match` compares the unit and the direction too."""
         return next((each for each in self.entries if each.subject == subject), None)
@@ -88,7 +96,12 @@ def make_baseline(name: str, *runs: Run) -> Baseline:
     """
     check_name(name)
     run, ids = runs[0], ", ".join(run.id for run in runs)
-    judged = [each for each in _newest(runs) if _can_be_repeated(each)]
+    if len(clusters := sorted({each.cluster for each in runs})) > 1:
+        raise HakaruError(
+            f"runs {ids} are of several clusters, {', '.join(clusters)}: choose those of one"
+        )
+    in_order = sorted(runs, key=lambda each: each.started_at)
+    judged = [each for each in _newest(in_order) if can_be_repeated(each)]
     bad = [why for each in judged if (why := _why_not(each))]
     kept = [each for each in judged if each.unit != CHECK_UNIT]
     if bad or not kept:
@@ -106,6 +119,11 @@ def make_baseline(name: str, *runs: Run) -> Baseline:
         entries = tuple(_entry(group) for group in groups.values())
     except ValueError as error:
         raise HakaruError(f"run {ids} cannot be a baseline: {error}") from None
+    if all(each.is_noisy for each in entries):
+        raise HakaruError(
+            f"run {ids} cannot be a baseline: the repetitions of all its numbers differ too much. Measure "
+            "again with a larger --budget on a quieter machine"
+        )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Baseline(name, ids, now, entries, run.cluster)
 
@@ -131,7 +149,7 @@ def _why_not(each: Measurement) -> str:
     return ""
 
 
-def _can_be_repeated(each: Measurement) -> bool:
+def can_be_repeated(each: Measurement) -> bool:
     """LINPACK's rate depends on how long its search may take, so that no gate can repeat it."""
     known = load_all()
     is_search = each.benchmark in known and known.get(each.benchmark).scope == "machine"
@@ -158,8 +176,8 @@ def load(workspace: Path, name: str) -> Baseline:
     except FileNotFoundError:
         known = names(workspace)
         raise HakaruError(
-            f"there is no baseline {name!r} in {workspace}; {hint(name, known)}. Make one from a good run: "
-            f"hakaru bench baseline {name} --run latest"
+            f"there is no baseline {name!r} in {workspace}; {hint(name, known)}\nMake one from a good run: "
+            f"hakaru bench baseline {name} --run latest -w {shlex.quote(str(workspace))}"
         ) from None
     except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise HakaruError(
@@ -194,8 +212,18 @@ def _entry(group: list[Measurement]) -> Entry:
         raise ValueError(f"{first.benchmark} {first.quantity} is in several units or directions")
     return _checked(Entry(
         first.benchmark, dict(first.parameters), first.model, first.quantity, first.unit, first.better,
-        value, max(hosts.values()),
+        value, max(hosts.values()), _is_noisy(group),
     ))  # fmt: skip
+
+
+def _is_noisy(group: Sequence[Measurement]) -> bool:
+    """Whether the usual device would not pass its own median: its interval reaches too far down."""
+    intervals = [each.interval for each in group if each.interval]
+    if group[0].better == "higher":
+        shares = [each.low / each.median for each in intervals]
+    else:
+        shares = [each.median / each.high for each in intervals]
+    return median(shares) < 1 - QUICK.must_find
 
 
 def _checked(entry: Entry) -> Entry:
@@ -208,6 +236,8 @@ def _checked(entry: Entry) -> Entry:
         raise ValueError(f"{what} is {entry.median!r}, not a number from {LEAST:g} to {MOST:g}")
     if entry.better not in ("higher", "lower"):
         raise ValueError(f"{what} has a wrong direction, {entry.better!r}")
+    if not isinstance(entry.is_noisy, bool):
+        raise ValueError(f"{what} has is_noisy {entry.is_noisy!r}, not true or false")
     if type(entry.num_devices) is not int or entry.num_devices < 1:
         raise ValueError(f"{what} has {entry.num_devices!r} devices, not 1 or more")
     return entry

@@ -80,6 +80,9 @@ def gather(folder: Path, num_ranks: int, problems: Sequence[str] = ()) -> Gather
         kinds = [entry["kind"] for entry in entries]
         if num_broken:
             found.add_problem(rank, f"rank {rank} left a half-written record")
+        if entries and "begin" not in kinds:  # so that nobody knows its versions
+            found.is_broken = True
+            found.add_problem(rank, f"rank {rank} did not say what it runs on")
         if "end" not in kinds:
             text = f"rank {rank} {'ended before it was done' if entries else 'left no result'}"
             found.add_problem(rank, "; ".join(problems[:3]) or text)

@@ -72,6 +72,7 @@ class Limits:
 
 
 STANDARD = Limits()
+QUICK = Limits(tolerance=0.05, must_find=0.15)
 
 
 class State(StrEnum):

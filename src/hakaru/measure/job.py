@@ -16,9 +16,8 @@ from typing import Any
 from hakaru.errors import HakaruError
 from hakaru.measure import journal
 from hakaru.measure._base import Benchmark, Value, find_benchmarks
-from hakaru.measure.fleet import Limits
+from hakaru.measure.fleet import QUICK, Limits
 from hakaru.measure.folders import bench_folder, own_bench_folder
-from hakaru.measure.judge import QUICK
 from hakaru.measure.place import host_name
 from hakaru.measure.record import new_run_id
 from hakaru.measure.store import check_label
@@ -63,6 +62,7 @@ class Plan:
     baseline: str | None = None
     tolerance: float | None = None
     on_gpu: bool = False
+    is_part: bool = False  # of the devices that the baseline has, as somebody chose them
 
     @property
     def limits(self) -> Limits:
@@ -118,33 +118,21 @@ class Job:
 
     @classmethod
     def resume(cls, workspace: Path, id: str | None = None) -> Job:
-        """The run of this id or, without one, the last that was interrupted."""
-        known = unfinished(workspace)
+        """The run of this id, label or beginning of an id; without one, the last that was interrupted."""
+        known = interrupted(workspace)
         if id is None and not known:
             raise HakaruError(f"{workspace} has no interrupted run to resume")
-        name = id or known[-1]
-        if name not in known:
-            names = ", ".join(known) or "none"
-            raise HakaruError(f"run {name!r} cannot be resumed; interrupted runs: {names}")
-        folder = bench_folder(workspace) / name
-        entries, _ = journal.read(folder / PLAN_FILE)
-        try:
-            entry = entries[0]
-            raw = entry["plan"]
-            tuples = {key: tuple(raw[key]) for key in ("names", "devices", "hosts")}
-            started, host = datetime.fromisoformat(entry["started_at"]), str(entry["host"])
-            plan = Plan(**(raw | tuples))
-            whole = entry["id"] == name and _is_whole(plan) and 0 < plan.budget_s < math.inf
-            check_label(plan.label, of_gate=True)
-        except (IndexError, KeyError, TypeError, ValueError, HakaruError):
-            whole = False
-        if not whole:
+        found = known[-1] if id is None else _named(known, id)
+        if found.job is None:
             raise HakaruError(
-                f"{folder / PLAN_FILE} is damaged, so the run cannot be resumed; delete {folder}"
+                f"{found.folder / PLAN_FILE} is damaged, so the run cannot be resumed; "
+                f"delete {found.folder}"
             )
-        if plan.launcher in HERE_ONLY and host != host_name():
-            raise HakaruError(f"run {name} was begun on {host}: resume it there, or measure anew")
-        return cls(name, check_cluster_name(str(entry["cluster"])), started, plan, folder)
+        if found.is_elsewhere:
+            raise HakaruError(
+                f"run {found.id} was begun on {found.host}: resume it there, or measure anew"
+            )
+        return found.job
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -165,6 +153,66 @@ class Job:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class Interrupted:
+    """A run that was begun, is not stored and is not under way; a damaged plan gives no job."""
+
+    id: str
+    folder: Path
+    job: Job | None = None
+    host: str = ""  # on which it was begun
+
+    @property
+    def label(self) -> str | None:
+        return self.job.plan.label if self.job else None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether only another host can go on with it."""
+        return (
+            self.job is not None
+            and self.job.plan.launcher in HERE_ONLY
+            and self.host != host_name()
+        )
+
+
+def interrupted(workspace: Path) -> list[Interrupted]:
+    """The oldest first."""
+    return [_interrupted(bench_folder(workspace) / name) for name in unfinished(workspace)]
+
+
+def _interrupted(folder: Path) -> Interrupted:
+    """What its plan says, which is of a tampered or damaged one not to be trusted."""
+    try:
+        entry = journal.read(folder / PLAN_FILE)[0][0]
+        raw = entry["plan"]
+        tuples = {key: tuple(raw[key]) for key in ("names", "devices", "hosts")}
+        started = datetime.fromisoformat(entry["started_at"])
+        plan = Plan(**(raw | tuples))
+        whole = entry["id"] == folder.name and _is_whole(plan) and 0 < plan.budget_s < math.inf
+        check_label(plan.label, of_gate=True)
+        cluster, host = check_cluster_name(str(entry["cluster"])), str(entry["host"])
+    except (IndexError, KeyError, TypeError, ValueError, HakaruError):
+        return Interrupted(folder.name, folder)
+    job = Job(folder.name, cluster, started, plan, folder) if whole else None
+    return Interrupted(folder.name, folder, job, host if whole else "")
+
+
+def _named(known: Sequence[Interrupted], name: str) -> Interrupted:
+    """By its id, else by its label, else by the beginning of its id."""
+    by_id = [each for each in known if each.id == name]
+    labelled = [each for each in known if each.label == name]
+    begins = [each for each in known if name and each.id.startswith(name)]
+    matches = by_id or labelled or begins
+    if not matches:
+        ids = ", ".join(each.id for each in known) or "none"
+        raise HakaruError(f"run {name!r} cannot be resumed; interrupted runs: {ids}")
+    if len(matches) > 1:
+        ids = ", ".join(each.id for each in matches)
+        raise HakaruError(f"{name!r} names several interrupted runs: {ids}; choose one by its id")
+    return matches[0]
+
+
 def _is_whole(plan: Plan) -> bool:
     """Whether each field is of the type that it is written with."""
     usual = Plan()
@@ -182,13 +230,16 @@ def unfinished(workspace: Path) -> list[str]:
 
 
 def _is_locked(folder: Path) -> bool:
+    """Whether it is under way; a lock that cannot be read says nothing, and who resumes is told why."""
     if not (folder / LOCK).exists():
         return False
-    with open_lock(folder / LOCK) as lock:
-        try:
+    try:
+        with open_lock(folder / LOCK) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+    except BlockingIOError:
+        return True
+    except (OSError, HakaruError):
+        return False
     return False
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import median
 
 from hakaru.measure import gpu
-from hakaru.measure.baseline import Baseline
+from hakaru.measure.baseline import Baseline, can_be_repeated
 from hakaru.measure.fleet import (
     CONFIDENCE,
     MOST_REPETITIONS,
@@ -28,10 +28,8 @@ from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.verdict import Verdict
 
 SURE = f"each bound is wrong in {1 - CONFIDENCE:.1%} of cases"
+NOISY = "too noisy a quantity to be compared with the baseline"
 ALONE = "correct and valid; there is nothing to compare it with yet"
-
-
-QUICK = Limits(tolerance=0.05, must_find=0.15)
 
 
 def judge_devices(measurements: Sequence[Measurement], limits: Limits) -> list[Measurement]:
@@ -74,13 +72,16 @@ def wanted_again(
 
 
 def judge_by(
-    measurements: Sequence[Measurement], baseline: Baseline, limits: Limits
+    measurements: Sequence[Measurement], baseline: Baseline, limits: Limits, is_part: bool = False
 ) -> list[Measurement]:
-    """Compare with a baseline; what it has and the run lacks is not measured."""
+    """Compare with a baseline; what it has and the run lacks is not measured.
+
+    Where only some devices were asked for (`is_part`), the others are not missing.
+    """
     known = {entry.subject[:2] for entry in baseline.entries}
     kept = [each for each in measurements if not _is_beside(each, baseline, known)]
-    judged = [each if each.is_trial else _against(each, baseline, limits) for each in kept]
-    return [*judged, *_lacking(kept, baseline)]
+    judged = [_against(each, baseline, limits) if can_be_repeated(each) else each for each in kept]
+    return [*judged, *_lacking(kept, baseline, is_part)]
 
 
 def _is_beside(each: Measurement, baseline: Baseline, known: set[tuple[str, str]]) -> bool:
@@ -89,15 +90,20 @@ def _is_beside(each: Measurement, baseline: Baseline, known: set[tuple[str, str]
     return not asked and each.subject[:2] in known
 
 
-def _lacking(measurements: Sequence[Measurement], baseline: Baseline) -> Iterator[Measurement]:
+def _lacking(
+    measurements: Sequence[Measurement], baseline: Baseline, is_part: bool
+) -> Iterator[Measurement]:
     """What the baseline has and the run has not, or not on as many devices of a host."""
-    for entry in baseline.entries:
+    models = {each.model for each in measurements}
+    for entry in baseline.gated:
+        if is_part and entry.model not in models:
+            continue
         own = {(e.host, e.device) for e in measurements if e.subject == entry.subject}
         hosts = Counter(host for host, _ in own)
         if not hosts:
             yield entry.missing()
         for host, count in hosts.items():
-            if count < entry.num_devices:
+            if count < entry.num_devices and not is_part:
                 reason = f"{count} of {entry.num_devices} devices were measured"
                 yield entry.missing(host).judged(Verdict.FAILED, reason)
 
@@ -204,6 +210,8 @@ def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measureme
     entry = baseline.find(each.subject)
     if each.verdict not in (Verdict.GOOD, Verdict.SLOW):
         return each
+    if entry is not None and entry.is_noisy:
+        return replace(each, reason=f"{each.reason}; {NOISY} {baseline.name}")
     if each.interval is None or each.interval.low <= 0:
         return each.judged(Verdict.NOT_MEASURED, "the number is zero, negative or missing")
     if entry is None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from hakaru.errors import MissingExtraError
 from hakaru.measure import journal, place
@@ -74,6 +75,7 @@ def measure(
             found += _forgotten(items, found, left_out)
         for item in plan.items("machine"):
             found += _measure_machine(item, job, clock)
+    found = _of_one_version(found)
     return Run(
         job.id,
         job.cluster,
@@ -82,6 +84,26 @@ def measure(
         label=plan.label,
         left_out=tuple(left_out),
     )
+
+
+def _of_one_version(found: Sequence[Measurement]) -> list[Measurement]:
+    """Fail what was measured on hosts whose versions changed during the run, as before a resume."""
+    seen: dict[str, dict[str, Any]] = {}
+    changed: dict[str, str] = {}
+    for each in found:
+        host, versions = str(each.place.get("host")), each.place.get("versions") or {}
+        known = seen.setdefault(host, dict(versions))
+        for name in known.keys() & versions.keys():
+            if known[name] != versions[name]:
+                text = f"{name} changed from {known[name]} to {versions[name]} during the run; measure anew"
+                changed.setdefault(host, text)
+        known.update(versions)
+    return [
+        each.judged(Verdict.FAILED, changed[host])
+        if (host := str(each.place.get("host"))) in changed and each.samples
+        else each
+        for each in found
+    ]
 
 
 def _forgotten(
@@ -200,6 +222,10 @@ def _with_more(first: Sequence[Measurement], more: Sequence[Measurement]) -> lis
             joined.append(other)
         else:
             samples = (*each.samples, *other.samples)
+            changed = next(iter(place.differences({1: each.place, 2: other.place}, "rounds")), None)
+            if changed:
+                joined.append(each.judged(Verdict.FAILED, f"{changed[1]}; measure anew"))
+                continue
             is_worse = by_its_record(other).verdict is not Verdict.GOOD
             joined.append(
                 replace(

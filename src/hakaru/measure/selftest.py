@@ -29,7 +29,7 @@ from hakaru.measure.meter import Meter
 from hakaru.measure.place import gather as gather_place
 from hakaru.measure.place import host_name
 from hakaru.measure.protocol import Rule, Timed, repeat
-from hakaru.measure.record import Measurement, Run, new_run_id
+from hakaru.measure.record import OWN, Measurement, Run, new_run_id
 from hakaru.measure.store import SELFTEST, load_runs
 from hakaru.measure.task import Item, Task
 from hakaru.measure.truth import Unavailable, links, throttle
@@ -67,9 +67,9 @@ def last_tests(lake: Lake) -> dict[str, Meter]:
     """
     readings: dict[str, dict[str, Measurement]] = {}
     for run in load_runs(lake, benchmark=SELFTEST):  # the oldest first
-        for each in run.measurements:
+        for each in run.measurements if run.source == OWN else ():
             own = readings.setdefault(each.host, {})
-            truth = str(each.parameters["truth"])
+            truth = str(each.parameters.get("truth"))
             if each.verdict in (Verdict.GOOD, Verdict.FAILED) or truth not in own:
                 own[truth] = each
     found = {host: _meter(host, own) for host, own in readings.items()}

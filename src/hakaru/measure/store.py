@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -112,8 +113,8 @@ def find_run(lake: Lake, name: str = LATEST, cluster: str | None = None) -> Run:
     known = list_runs(lake, cluster)
     if not known:
         raise HakaruError(
-            f"{lake.workspace} holds no runs{f' of {cluster}' if cluster else ''}. "
-            "Measure first: hakaru bench run --quick"
+            f"{lake.workspace} holds no runs{f' of {cluster}' if cluster else ''}. Measure first: "
+            f"hakaru bench run --quick -w {shlex.quote(str(lake.workspace))}"
         )
     matches = _matches(known, name)
     if len(matches) != 1:
@@ -146,17 +147,18 @@ def check_label(label: str | None, of_gate: bool = False) -> str | None:
 
 
 def _matches(known: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    """By id, else by its beginning, else the newest of the label in each cluster."""
+    """By id, else by its beginning and by label, of which the newest in each cluster."""
     if name == LATEST:
         measured = [each for each in known if not is_aside(each["benchmarks"], each["label"])]
         return (measured or known)[:1]
     by_id = [each for each in known if each["run_id"] == name]
-    begins = [each for each in known if name and each["run_id"].startswith(name)]
     labelled: dict[str, dict[str, Any]] = {}
     for each in known:
         if each["label"] == name:
             labelled.setdefault(each["cluster"], each)
-    return by_id or begins or list(labelled.values())
+    begins = [each for each in known if name and each["run_id"].startswith(name)
+              and each not in labelled.values()]  # fmt: skip
+    return by_id or [*labelled.values(), *begins]
 
 
 def _not_one(known: list[dict[str, Any]], matches: list[dict[str, Any]], name: str) -> str:
@@ -166,4 +168,4 @@ def _not_one(known: list[dict[str, Any]], matches: list[dict[str, Any]], name: s
     if len(ids) == 1 or all(each["label"] == name for each in matches):
         clusters = ", ".join(sorted(each["cluster"] for each in matches))
         return f"several clusters have a run {name!r}: choose one with --cluster: {clusters}"
-    return f"several runs begin with {name!r}; {hint(name, ids, 8)}, or {LATEST}"
+    return f"several runs begin with {name!r} or have this label; {hint(name, ids, 8)}, or {LATEST}"

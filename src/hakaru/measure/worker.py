@@ -24,7 +24,7 @@ from hakaru.measure.device._probe import Unusable, probe_types
 from hakaru.measure.devices import Device, find_devices, missing_gpus, placed, torch_names
 from hakaru.measure.fleet import inspect
 from hakaru.measure.launch._base import ended
-from hakaru.measure.launch.local import MODULE
+from hakaru.measure.launch.local import MODULE, PARENT
 from hakaru.measure.node.cgroups import quota_period_s
 from hakaru.measure.node.machine import HERE
 from hakaru.measure.protocol import Errors, On, Rule, Timed, noted, prepare, repeat, take_turns
@@ -100,7 +100,8 @@ def _in_child(task: Task, device: Device, folder: Path, rank: int) -> None:
     alone = replace(task, devices=(device.id,), scope="numa")
     path = alone.write(child)
     command = module_command(MODULE, str(path))
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, env=os.environ | {"RANK": str(rank)})
+    variables = {"RANK": str(rank), PARENT: str(os.getpid())}
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, env=os.environ | variables)
     log = journal_of(folder, rank)
     entries, _ = journal.read(journal_of(child, rank))
     for entry in entries:
@@ -347,6 +348,9 @@ def end_with_parent() -> None:
     import signal
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent = os.environ.get(PARENT)
+    if parent and os.getppid() != int(parent):  # it died before this process could ask
+        sys.exit("the process that started this worker is gone")
 
 
 def raise_file_limit() -> None:

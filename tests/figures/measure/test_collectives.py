@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hakaru.figures.measure.answers import answers
 from hakaru.figures.measure.collectives import (
     blame_of,
     blame_text,
@@ -91,3 +92,19 @@ def test_too_few_sizes_are_those_that_count() -> None:
     ]  # fmt: skip
     notes = collective(sweeps_of(view_of(*sizes)), "all-reduce").notes
     assert "no fit, as there are fewer than three sizes that count." in notes[0]
+
+
+def test_a_fit_that_misses_predicts_nothing() -> None:
+    sizes = (4096, 65536, 1 << 20, 16 << 20)
+    fits = [row for size in sizes for row in ranked(size, 1e-5 + size / 1e10)]
+    (good,) = sweeps_of(view_of(*fits))
+    noise = (3e-4, 2e-5, 9e-3, 1e-3)
+    misses = [row for size, s in zip(sizes, noise, strict=True) for row in ranked(size, s)]
+    (bad,) = sweeps_of(view_of(*misses))
+    assert (good.predicts, bad.predicts) == (True, False)
+    assert [each.predicted for each in predictions([good, bad])][1] == ("–", "–")
+    (sentence,) = answers(view_of(*misses))
+    assert sentence.endswith(
+        "the ring model does not fit it, so that nothing is said of more ranks."
+    )
+    assert "ranks over links as fast" in answers(view_of(*fits))[0]

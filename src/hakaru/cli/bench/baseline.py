@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hakaru.cli._options import workspace_option
 from hakaru.errors import HakaruError
 from hakaru.safety.text import plain
+
+if TYPE_CHECKING:
+    from hakaru.measure.baseline import Baseline
 
 
 @click.command(
@@ -46,11 +50,21 @@ def command(
             except HakaruError as error:
                 click.echo(plain(str(error)), err=True)
                 continue
-            click.echo(f"{each}: {len(found.entries)} quantities of run {found.run_id}")
+            click.echo(_summary(found))
         if not baseline.names(workspace):
             click.echo("no baselines yet; make one of a good run: hakaru bench baseline NAME")
         return
     made = baseline.make_baseline(name, *(find_run(lake, run, cluster) for run in runs))
     baseline.save(workspace, made)
-    click.echo(f"{name}: {len(made.entries)} quantities of run {made.run_id}")
+    click.echo(_summary(made))
     click.echo(f"Check a node against it: hakaru bench check --baseline {name}")
+
+
+def _summary(found: Baseline) -> str:
+    from hakaru.measure.record import shown_parameters
+    from hakaru.registry import listed
+
+    noisy = sorted({f"{each.benchmark} {shown_parameters(each.parameters)}"
+                    for each in found.entries if each.is_noisy})  # fmt: skip
+    left = f"; left out, as their repetitions differ too much: {listed(noisy, 4)}" if noisy else ""
+    return f"{found.name}: {len(found.gated)} quantities of run {found.run_id}{left}"

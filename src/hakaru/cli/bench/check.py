@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ def command(
     workspace: Path, baseline: str, output_format: str, **asked: Any
 ) -> None:  # fmt: skip
     """Measure what the baseline has, and compare: exit code 0 only if all of it is good."""
+    if math.isnan(asked["tolerance"]):
+        raise click.BadParameter("nan is not a number from 0 to 50", param_hint="--tolerance")
     from hakaru.cli.bench.run import show
     from hakaru.measure.verdict import EXIT_CODES, Verdict
 
@@ -89,7 +92,7 @@ def _checked(
     if name == LATEST:
         raise HakaruError("name the run to judge: the latest may be another node's")
     limits = Plan(tolerance=tolerance / 100).limits
-    run = find_run(lake, name, cluster)
+    run = find_run(lake, name, cluster or wanted.cluster or None)
     return replace(run, measurements=tuple(judge_by(run.measurements, wanted, limits)))
 
 
@@ -103,7 +106,7 @@ def _plan(baseline: Baseline, budget: float, tolerance: float, **launch: Any) ->
 
     known = load_all()
     points: dict[str, list[dict[str, Any]]] = {}
-    for entry in baseline.entries:
+    for entry in baseline.gated:
         if entry.benchmark in known:
             own = {each.name for each in known.get(entry.benchmark).parameters}
             point = {name: value for name, value in entry.parameters.items() if name in own}
@@ -111,18 +114,21 @@ def _plan(baseline: Baseline, budget: float, tolerance: float, **launch: Any) ->
                 points[entry.benchmark].append(point)
     if not points:
         raise HakaruError(f"the baseline {baseline.name} has no benchmark that can be run here")
-    if not launch["devices"] and launch["launcher"] == "local":
+    is_part = bool(launch["devices"])
+    if not is_part and launch["launcher"] == "local":
         launch["devices"] = _devices_of(baseline)
     plan = make_plan(
         names=tuple(points), quick=True, budget=budget, params=(), label=None, **launch
     )
-    label = GATE + baseline.name
-    return replace(plan, points=points, baseline=baseline.name, tolerance=tolerance, label=label)
+    return replace(
+        plan, points=points, baseline=baseline.name, tolerance=tolerance, label=GATE + baseline.name,
+        is_part=is_part,
+    )  # fmt: skip
 
 
 def _devices_of(baseline: Baseline) -> tuple[str, ...]:
     """This machine's devices of the models that the baseline has; all where none of them is here."""
     from hakaru.measure.devices import find_devices
 
-    models = {entry.model for entry in baseline.entries}
+    models = {entry.model for entry in baseline.gated}
     return tuple(each.id for each in find_devices() if each.model in models)

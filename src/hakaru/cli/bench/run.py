@@ -27,6 +27,7 @@ from hakaru.cli.bench._options import (
     workspace_lake,
 )
 from hakaru.errors import HakaruError
+from hakaru.safety.text import plain
 
 if TYPE_CHECKING:
     from hakaru.lake import Lake
@@ -171,12 +172,17 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
         raise
     if plan.baseline is not None:
         baseline = load(lake.workspace, plan.baseline)
-        compared = judge_by(run.measurements, baseline, plan.limits)
+        compared = judge_by(run.measurements, baseline, plan.limits, plan.is_part)
         run = replace(run, measurements=tuple(compared))
-    if run.measurements:  # also where nothing was measured: else an older run would pass for it
-        save(lake, run)
-    job.finish(keep=run.verdict is Verdict.FAILED)
-    return run
+    try:
+        if run.measurements:  # also where nothing was measured: else an older run would pass for it
+            save(lake, run)
+        job.finish(keep=run.verdict is Verdict.FAILED)
+    except (HakaruError, OSError) as error:
+        if run.verdict is Verdict.GOOD:
+            raise
+        click.echo(f"warning: the run is not stored: {plain(str(error))}", err=True)
+    return run  # a bad verdict is worth knowing also where it cannot be stored
 
 
 def show(run: Run, output_format: str, every: bool = False, **more: Any) -> None:
@@ -190,9 +196,12 @@ def show(run: Run, output_format: str, every: bool = False, **more: Any) -> None
 
 
 def _next_steps(run: Run) -> list[str]:
+    from hakaru.measure.baseline import can_be_repeated
     from hakaru.measure.verdict import Verdict
 
     if run.verdict is Verdict.GOOD:
+        if not any(can_be_repeated(each) for each in run.measurements):
+            return []
         return [f"Make it a baseline: hakaru bench baseline NAME --run {run.id}{_where()}"]
     closer = f"Look closer: hakaru bench show {run.id} --all{_where()}"
     if run.verdict is Verdict.CONTAMINATED:

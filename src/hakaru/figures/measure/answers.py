@@ -16,7 +16,7 @@ from hakaru.figures.measure.collectives import (
 )
 from hakaru.figures.measure.search import search_of, search_sentence
 from hakaru.figures.measure.view import RunView
-from hakaru.figures.measure.words import amount, share
+from hakaru.figures.measure.words import amount
 
 ALL_REDUCE = "all-reduce"
 
@@ -43,14 +43,13 @@ def _fit_sentence(sweep: Sweep) -> str | None:
     if sweep.fit is None or not sweep.fit.is_ring:
         return None
     (line,) = predictions([sweep])
+    reached = f"All-reduce, {sweep.name}: {line.measured} at {line.size}"
+    if not sweep.predicts:
+        return f"{reached}; the ring model does not fit it, so that nothing is said of more ranks."
     more = [times * sweep.num_ranks for times in MORE_RANKS]
     rates = [(ranks, sweep.busbw(sweep.largest, ranks)) for ranks in more]
     predicted = " and ".join(f"{amount(rate, 'GB/s')} with {ranks:,}" for ranks, rate in rates)
-    error = sweep.fit.error
-    missed = (
-        f"; it misses a size left out of the fit by {share(error)}" if error is not None else ""
-    )
     return (
-        f"All-reduce, {sweep.name}: {line.measured} at {line.size}; the ring model (α = {line.alpha}, "
-        f"1/β = {line.beta}) predicts {predicted} ranks{missed}."
+        f"{reached}; the ring model (α = {line.alpha}, 1/β = {line.beta}) predicts {predicted} ranks over "
+        f"links as fast; it misses a size left out of the fit by {line.error}."
     )

@@ -22,6 +22,7 @@ from hakaru.measure.record import shown_parameters
 TITLE = "Collectives"
 QUESTION = "How fast do ranks exchange data, and does the α–β model explain it?"
 MORE_RANKS = (2, 8)
+MOST_MISS = 0.25  # of a size left out of the fit; a fit that misses more predicts nothing
 FIT_POINTS = 60
 NARROW_PX = 480
 BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -48,6 +49,13 @@ class Sweep:
     @property
     def largest(self) -> int:
         return self.points[-1][0]
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the fit is good enough to say what more ranks would reach."""
+        if self.fit is None or not self.fit.is_ring:
+            return False
+        return self.fit.error is not None and self.fit.error <= MOST_MISS
 
     def busbw(self, num_bytes: float, num_ranks: int | None = None) -> float | None:
         """GB/s by the fit; for another number of ranks only where the collective is a ring."""
@@ -263,7 +271,7 @@ def _prediction(sweep: Sweep) -> Prediction:
 def _more(sweep: Sweep, times: int) -> str:
     ranks = times * sweep.num_ranks
     busbw = sweep.busbw(sweep.largest, ranks)
-    if busbw is None or sweep.fit is None:
+    if busbw is None or sweep.fit is None or not sweep.predicts:
         return "–"
     seconds = sweep.fit.seconds(sweep.largest, ranks)
     return f"{ranks} ranks: {amount(busbw, 'GB/s')}, {time_text(seconds)}"

@@ -62,7 +62,7 @@ class Listed:
     @property
     def is_selftest(self) -> bool:
         """Whether the meter measured only itself."""
-        return self.benchmarks == (SELFTEST,)
+        return self.benchmarks == (SELFTEST,) and self.source == OWN
 
     @property
     def is_aside(self) -> bool:
@@ -127,7 +127,7 @@ def load_view(session: Session, cluster: str, run: str) -> RunView:
     first = {name: table[name][0].as_py() for name in ("label", "source", "started_at")}
     place = parse_object(table["place"][0].as_py() or "")
     rows = table.select(COLUMNS).to_pylist()
-    validities = {row["host"]: row["validity"] for row in reversed(rows)}
+    validities = {row["host"]: row["validity"] for row in reversed(rows) if row["num_repetitions"]}
     meters = meters_of({host: parse_object(text or "") for host, text in validities.items()})
     return RunView(
         run, cluster, first["started_at"], tuple(map(_reading, rows)), first["source"] or OWN,

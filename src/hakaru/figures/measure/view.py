@@ -120,7 +120,9 @@ class RunView:
 
     @classmethod
     def of(cls, run: Run) -> RunView:
-        validities = {each.host: each.validity for each in reversed(run.measurements)}
+        validities = {
+            each.host: each.validity for each in reversed(run.measurements) if each.samples
+        }
         return cls(
             run.id, run.cluster, run.started_at, tuple(map(_reading, run.measurements)), run.source,
             run.label, run.left_out, meters_of(validities), run.notes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hakaru.measure.launch._base import (
 from hakaru.safety.processes import module_command
 
 MODULE = "hakaru.measure.worker"
+PARENT = "HAKARU_PARENT"  # the process without which a worker has nothing to do
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Local:
             Start(
                 f"rank {rank}",
                 module_command(MODULE, str(task)),
-                worker_variables() | rank_variables(rank, size, rank, size),
+                worker_variables()
+                | rank_variables(rank, size, rank, size)
+                | {PARENT: str(os.getpid())},
                 task.parent / f"rank-{rank}.log",
             )
             for rank in range(size)

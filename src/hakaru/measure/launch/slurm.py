@@ -115,7 +115,7 @@ def _wait(job: Any, num_ranks: int, timeout_s: float, watch: Watch) -> list[str]
     """Until the job has ended; the time in the queue does not count against its limit."""
     submitted = time.monotonic()
     started: float | None = None
-    while not job.done(force_check=True):
+    while not job.done():  # asks sacct less and less often, and sees a result at once
         now = time.monotonic()
         if started is None and job.state not in WAITING:
             started = now

@@ -116,7 +116,7 @@ def _describe(bench: Bench, run: Listed, asked: Asked) -> dict[str, Any]:
         "summary": summary,
         "left_out": view.left_out,
         "worst": [(each, _of_card(run, each)) for each in summary.worst],
-        "truths": [each for each in view.readings if run.is_selftest],
+        "truths": [(each, each.options.get("truth")) for each in view.readings if run.is_selftest],
         **_devices(run, view, asked),
         **_collectives(run, view, asked),
         **_search(run, view),
