@@ -130,6 +130,47 @@ def test_counts_that_do_not_agree_are_a_problem() -> None:
     assert [problem.kind for problem in parse_output(lied).problems] == [ProblemKind.COUNT]
 
 
+UNCHECKED = """
+Finished      2 tests with the following results:
+              2 tests completed without checking,
+              0 tests skipped because of illegal input values.
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("     2 tests completed and passed residual checks,\n", "", "are not whole"),
+        ("     0 tests completed and failed residual checks,\n", "", "are not whole"),
+        ("     0 tests skipped because of illegal input values.\n", "", "are not whole"),
+        ("Finished      2 tests with the following results:\n", "", "are not whole"),
+        (GOOD[GOOD.index("Finished") : GOOD.index("End of")], "", "are not whole"),
+        ("Finished      2 tests", "Finished      3 tests", "finished 3 tests; its counts add up to 2"),
+        ("     0 tests skipped", "     1 tests skipped", "finished 2 tests; its counts add up to 3"),
+        (GOOD[GOOD.index("WR11C2R4") : GOOD.rindex("WR11C2R4")], "", "counted 2 passed and 0 failed"),
+        (GOOD[GOOD.index("Finished") : GOOD.index("End of")], UNCHECKED.replace("2", "3"),
+         "counted 3 tests; the text has 2"),
+    ],
+)  # fmt: skip
+def test_lost_results_and_lost_counts_are_a_problem(old: str, new: str, text: str) -> None:
+    assert old in GOOD
+    (problem,) = parse_output(GOOD.replace(old, new)).problems
+    assert problem.kind is ProblemKind.COUNT and text in problem.text
+    later = parse_output(GOOD + GOOD.replace(old, new))
+    assert [each.kind for each in later.problems] == [ProblemKind.COUNT], "of each run in the file"
+
+
+def test_tests_that_were_skipped_or_not_checked_are_counted_too() -> None:
+    skipped = GOOD.replace("Finished      2", "Finished      3").replace(
+        "  0 tests sk", "  1 tests sk"
+    )
+    assert not parse_output(skipped).problems and parse_output(skipped).num_skipped == 1
+    lines = [line for line in GOOD.splitlines() if not line.startswith("||Ax-b")]
+    text = "\n".join(lines)
+    unchecked = text.replace(text[text.index("Finished") : text.index("End of")], UNCHECKED)
+    assert not parse_output(unchecked).problems and not parse_output(unchecked).passed
+
+
 @given(st.text(max_size=300))
 def test_any_text_is_read_without_a_pass(text: str) -> None:
     output: Any = parse_output(text)

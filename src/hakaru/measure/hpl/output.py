@@ -107,8 +107,8 @@ class _Reader:
         return True
 
     def _count(self, number: int, line: str) -> bool:
-        if lines.FINISHED.match(line):
-            self.counts = {}
+        if found := lines.FINISHED.match(line):
+            self.counts = {"finished": int(found["number"][:9])}
         elif (found := lines.COUNTED.match(line)) and self.counts is not None:
             self.counts[found["what"].split()[-1]] = int(found["number"][:9])
         elif line.startswith("End of Tests"):
@@ -121,18 +121,9 @@ class _Reader:
     def _end_section(self, number: int) -> None:
         section = self.results[self.first_of_section :]
         counts = self.counts or {}
-        totals = (counts.get("passed"), counts.get("failed"))
-        seen = (
-            sum(each.passed for each in section),
-            sum(each.status is Status.FAILED for each in section),
-        )
         self.num_skipped += counts.get("because", 0)
-        if None not in totals and totals != seen:
-            self._problem(
-                ProblemKind.COUNT, number,
-                f"HPL counted {totals[0]} passed and {totals[1]} failed; "
-                f"the text has {seen[0]} and {seen[1]}",
-            )  # fmt: skip
+        if wrong := _miscounted(counts, section):
+            self._problem(ProblemKind.COUNT, number, wrong)
         self.is_running, self.has_ended = False, True
         self.first_of_section = len(self.results)
         self.counts = None
@@ -165,3 +156,30 @@ class _Reader:
             star,
             int(num) if num and num > 0 else None,
         )
+
+
+def _miscounted(counts: dict[str, int], section: list[Result]) -> str:
+    """What HPL's own numbers of tests contradict: each other, or the results that stand above them.
+
+    With a threshold of 0 nothing is checked, and HPL prints one number for all.
+    """
+    kinds = ("checking",) if "checking" in counts else ("passed", "failed")
+    if not counts.keys() >= {"finished", "because", *kinds}:
+        return "HPL's lines with the numbers of finished, passed, failed and skipped tests are not whole"
+    added = sum(counts[kind] for kind in ("because", *kinds))
+    if counts["finished"] != added:
+        return f"HPL finished {counts['finished']} tests; its counts add up to {added}"
+    statuses = [each.status for each in section]
+    seen = {
+        "checking": len(section),
+        "passed": statuses.count(Status.PASSED),
+        "failed": statuses.count(Status.FAILED),
+    }
+    if all(counts[kind] == seen[kind] for kind in kinds):
+        return ""
+    if kinds == ("checking",):
+        return f"HPL counted {counts['checking']} tests; the text has {len(section)}"
+    return (
+        f"HPL counted {counts['passed']} passed and {counts['failed']} failed; "
+        f"the text has {seen['passed']} and {seen['failed']}"
+    )
