@@ -13,6 +13,7 @@ import re
 from datetime import datetime
 
 from hakaru.measure.imports._base import check_size, clip, local_time, number, whole
+from hakaru.measure.imports._crashes import crash
 from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Sizes, Table
 
 # what mpirun -tag-output and srun --label put before a line
@@ -32,20 +33,10 @@ PROGRAM = re.compile(r"\b([a-z]+(?:_[a-z]+)*_perf)(?:_mpi)?\b")
 OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\S+)\s*(\S*)")
 AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:\s*(\S+)\s*(OK|FAILED)?")
 ERROR = re.compile(r"^#\s*(?:error: |(?=Bitwise mismatches\b(?!.*\bOK\b)))(.+)")
-# lines of nccl-tests, of NCCL, of the launcher and of the shell
-FAILURE = re.compile(
-    r"\bTest (?:NCCL |CUDA )?(?:failure|timeout)\b"
-    r"|\bNCCL WARN .*(?i:error|\bcompletion (?:from|with)\b)"
-    r"|(?i:unhandled (?:system|cuda|hip) error|\b(?:cuda|hip) failure\b|\bout of memory\b|oom[-_]?kill)"
-    r"|(?i:segmentation fault|bus error|core dumped|illegal instruction|floating point exception)"
-    r"|\b(?:mpirun|mpiexec|prterun|orterun)\S* noticed that process\b|\bexited on signal\b|\bsrun: error\b"
-    r"|\bMPI_ABORT was invoked\b|\bBAD TERMINATION\b|\bCANCELLED AT\b|\bnon-zero (?:exit code|status)\b"
-    r"|\b(?:Killed|Aborted|Terminated)\b"
-)
-INFORMATION = " NCCL INFO "  # also reports what failed and was then done in another way
 DATA = re.compile(r"^\s*\d+\s+\d+\s+[A-Za-z]")
 UNCOUNTED = "N/A"
 TIMES = ("time", "cputime")
+MOST_LINE = 4000  # characters; a row has some 200
 
 
 class Reader:
@@ -61,14 +52,21 @@ class Reader:
 
     def read(self, text: str) -> list[Table]:
         for at, line in enumerate(text.splitlines(), start=1):
-            self._line(PREFIX.sub("", line[:4000]), at)
+            self._line(line, at)
         self._finish()
         return self.tables
 
     def _line(self, line: str, at: int) -> None:
-        if not line.startswith("#"):
+        crashed = crash(line)
+        self._table.error = self._table.error or crashed
+        line = PREFIX.sub("", line[:MOST_LINE])
+        if line.startswith("#"):
+            self._comment(line)
+        elif not crashed:
             self._plain(line, at)
-        elif found := PARAMETERS.match(line):
+
+    def _comment(self, line: str) -> None:
+        if found := PARAMETERS.match(line):
             self._next_after_heading()
             self._has_begun = True
             self._table.num_threads = int(found[1])
@@ -84,11 +82,9 @@ class Reader:
             self._names(line)
 
     def _plain(self, line: str, at: int) -> None:
-        """A row, an error, or a command line printed before the table."""
+        """A row, or a command line printed before the table."""
         is_inside = bool(self._columns) and not self._table.is_complete
-        if INFORMATION not in line and FAILURE.search(line):
-            self._table.error = self._table.error or clip(line.strip())
-        elif DATA.match(line):
+        if DATA.match(line):
             self._data(line, at)
         elif not is_inside and (found := PROGRAM.search(line)):
             # inside a table it is a debug line

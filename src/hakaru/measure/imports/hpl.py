@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
+from hakaru.errors import HakaruError
 from hakaru.measure.hpl._lines import supports_rate
-from hakaru.measure.hpl.output import parse_output
-from hakaru.measure.hpl.result import Output, ProblemKind, Result, Status
+from hakaru.measure.hpl.output import MOST_PROBLEMS, parse_output
+from hakaru.measure.hpl.result import Output, Problem, ProblemKind, Result, Status
 from hakaru.measure.imports._base import (
     UNKNOWN_RANKS,
     Collected,
@@ -25,11 +27,18 @@ from hakaru.measure.imports._base import (
     clip,
     noted,
     own_key,
+    where,
 )
+from hakaru.measure.imports._crashes import crash
 from hakaru.measure.verdict import Verdict
 
 TITLE = "HPL"
-LOOKS = re.compile(r"HPLinpack|HPC Challenge Benchmark|HPL ERROR|^W[RC]\d\w*\s+\d+\s+\d+\s", re.M)
+# not the names of folders and modules
+LOOKS = re.compile(
+    r"(?<![\w/.-])(?:HPLinpack|HPL-NVIDIA)(?![\w/.-])|HPC Challenge Benchmark|HPL ERROR"
+    r"|^[ \t]{0,20}(?:\[\d+,\d+\]<std(?:out|err)>:|\d+:)?[ \t]{0,20}W[RC]\d\w*\s+\d+\s+\d+\s",
+    re.MULTILINE,
+)
 # since HPL 2.1, in the writer's local time: HPL_pdgesv() start time Thu Feb 26 12:00:00 2026
 CLOCK = re.compile(r"HPL_pdgesv\(\) (start|end) time\s+\w{3} (\w{3}\s+\d+ [\d:]{8} \d{4})")
 MOST_SHOWN = 3
@@ -42,6 +51,8 @@ def recognises(path: Path, head: str) -> bool:
 
 def read(file: ResultFile, text: str) -> Found:
     output = parse_output(text)
+    if not output.results and not LOOKS.search(text):
+        raise HakaruError(f"{where(file.path)} holds no output of HPL; leave --format away")
     collected = Collected(TITLE)
     for result in output.results:
         key = _key(file.host, result.ranks, _settings(result))
@@ -50,7 +61,7 @@ def read(file: ResultFile, text: str) -> Found:
         best = f"the best that passed: N {result.n:,}, NB {result.nb}, {result.p} × {result.q}"
         reason = f"{as_reported(TITLE)}; {best}"
         collected.add(_key(file.host, ranks, {"ranks": ranks}), result.gflops, reason=reason)
-    left_out = _add_problems(collected, output, file.host)
+    left_out = _add_problems(collected, output, _crashes(text), file.host)
     place = {"imported_from": file.name, "versions": {"hpl": clip(output.program)}}
     return Found(collected.measurements(*_times(text, file.modified_at), place), noted(left_out))
 
@@ -90,10 +101,22 @@ def _key(host: str, ranks: int, parameters: Mapping[str, int | str]) -> Key:
     return own_key("hpl", "rate", host, f"{ranks} ranks", parameters)
 
 
-def _add_problems(collected: Collected, output: Output, host: str) -> list[str]:
+def _crashes(text: str) -> list[Problem]:
+    """The first lines by which a launcher, MPI or the shell says that a rank was lost."""
+    every = enumerate(text.splitlines(), start=1)
+    found = (Problem(ProblemKind.ERROR, at, shown) for at, line in every if (shown := crash(line)))
+    return list(islice(found, MOST_PROBLEMS))
+
+
+def _add_problems(
+    collected: Collected, output: Output, crashes: list[Problem], host: str
+) -> list[str]:
     """A row of its own for what went wrong beside the results; what is no result of HPL is left out."""
     other = [each for each in output.problems if each.kind is ProblemKind.PRECISION]
-    bad = [each for each in output.problems if each.kind is not ProblemKind.PRECISION]
+    # to HPL's reader a launcher's words on memory are a problem too
+    known = {(each.line, ProblemKind.MEMORY) for each in crashes}
+    of_hpl = [each for each in output.problems if each.kind is not ProblemKind.PRECISION]
+    bad = crashes + [each for each in of_hpl if (each.line, each.kind) not in known]
     key = own_key("hpl", "rate", host, UNKNOWN_RANKS, {})
     if bad:
         first = "; ".join(f"line {each.line:,}: {clip(each.text)}" for each in bad[:MOST_SHOWN])

@@ -1,0 +1,95 @@
+"""Lines of launchers, MPI, NCCL and shells that tell of a lost rank: found everywhere, others nowhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hakaru.measure.imports import Imported, read_file
+from hakaru.measure.imports._crashes import crash
+from hakaru.measure.verdict import Verdict, worst
+from tests.measure.hpl._xhpl import page, result
+
+DATA = Path(__file__).parent / "data"
+NCCL = (DATA / "nccl-new.txt").read_text()
+RUN = {"n": 2000, "nb": 80, "p": 1, "q": 2, "pmap": 0, "depth": 1, "bcast": 1, "rfact": 1, "ndiv": 2,
+       "pfact": 2, "nbmin": 4}  # fmt: skip
+HPL = page([result(RUN, 60.0)])
+LINES = [
+    "srun: error: n2: task 1: Killed",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been",
+    "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-02-26T12:00:00 DUE TO NODE n2 FAILURE ***",
+    "mpirun noticed that process rank 1 with PID 12 on node n2 exited on signal 9 (Killed).",
+    "mpirun has exited due to process rank 3 with PID 12 on",
+    "node n2 exiting improperly. There are three reasons this could occur:",
+    "[n2:12] Signal: Segmentation fault (11)",
+    "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD",
+    "= BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    "ORTE has lost communication with a remote daemon.",
+    "PRTE has lost communication with a remote daemon.",
+    "Abort(336210451) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Recv: Other MPI error",
+    "application called MPI_Abort(MPI_COMM_WORLD, 1) - process 0",
+    "[n1:12] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+    "[n1:12] PMIX ERROR: UNREACHABLE in file server/pmix_server.c at line 2147",
+    "[n1][[1,1],0][btl_tcp.c:559:mca_btl_tcp_recv_blocking] recv(24) failed: Connection reset by peer",
+    "=>> PBS: job killed: walltime 3600 exceeded limit 3600",
+]
+HARMLESS = [
+    "# nccl-tests version 2.17.6 nccl-headers=22703 nccl-library=22703",
+    "node07:411:411 [0] NCCL INFO socket.cc:9 Call to recv from n2<45> failed : Connection reset by peer",
+    "node07:411:411 [0] NCCL INFO comm 0x1 rank 0 nranks 4 - Abort COMPLETE",
+    "node07:411:411 [0] proxy.cc:1458 NCCL WARN [Service thread] Accept failed Resource busy",
+    "+ srun --kill-on-bad-exit=1 --mpi=pmix mpirun --mca orte_abort_on_non_zero_status 1",
+    "[n1:12] PMIX ERROR: NO-PERMISSIONS in file gds_dstore.c at line 702",
+    "              0 tests completed and failed residual checks,",
+    "MPIRandomAccess_Errors=0",
+    "0 failed, 8 passed",
+]
+
+
+def read(tmp_path: Path, text: str) -> Imported:
+    path = tmp_path / "job-77.out"
+    path.write_text(text)
+    return read_file(path, host="n1")
+
+
+def verdict(found: Imported) -> Verdict:
+    return worst(each.verdict for each in found.measurements)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_lost_rank_is_found_in_every_program_s_output(tmp_path: Path, line: str) -> None:
+    for text in (NCCL, HPL):
+        for crashed in (f"{line}\n{text}", f"{text}\n{line}\n", f"{text}\n# {line}\n"):
+            found = read(tmp_path, crashed)
+            assert verdict(found) is Verdict.FAILED, crashed
+            assert any(line[:60].strip() in each.reason for each in found.measurements)
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+def test_harmless_lines_are_no_crash(tmp_path: Path, line: str) -> None:
+    assert crash(line) == ""
+    assert verdict(read(tmp_path, f"{line}\n{HPL}{line}\n")) is Verdict.GOOD
+
+
+def test_a_crash_far_in_a_long_line_is_found_and_shown(tmp_path: Path) -> None:
+    for length in (300, 3_980, 3_990, 4_000, 4_010, 90_000):
+        line = "." * length + " " + LINES[3]
+        assert "…" in crash(line) and "noticed that process rank 1" in crash(line), length
+        assert verdict(read(tmp_path, f"{NCCL}{line}\n")) is Verdict.FAILED
+        assert verdict(read(tmp_path, f"{HPL}{line}\n")) is Verdict.FAILED
+
+
+def test_the_crash_is_the_first_reason_of_a_run_of_hpl_that_was_cut_off(tmp_path: Path) -> None:
+    cut = HPL[: HPL.index("Finished")]
+    found = read(tmp_path, f"{cut}{LINES[0]}\n")
+    reason = found.measurements[-1].reason
+    assert reason.index("task 1: Killed") < reason.index("no 'End of Tests.'")
+
+
+def test_a_line_on_memory_is_given_once(tmp_path: Path) -> None:
+    reason = (
+        read(tmp_path, f"{HPL}srun: error: n2: task 1: Out Of Memory\n").measurements[-1].reason
+    )
+    assert reason.count("Out Of Memory") == 1
