@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hakaru.cli._options import workspace_option
+from hakaru.cli.bench._options import format_option
+from hakaru.errors import HakaruError
+
+if TYPE_CHECKING:
+    from hakaru.measure._base import Benchmark
+    from hakaru.measure.job import Interrupted
 
 
 @click.command(
@@ -14,19 +24,35 @@ from hakaru.cli._options import workspace_option
 Examples:
   hakaru bench list
   hakaru bench list gemm       # its parameters, its check, how it is judged
-  hakaru bench list --runs"""
+  hakaru bench list --runs
+  hakaru bench list gemm --runs --format json"""
 )
 @click.argument("names", nargs=-1, metavar="[BENCHMARK]...")
-@click.option("--runs", is_flag=True, help="List the stored runs instead.")
+@click.option(
+    "--runs", is_flag=True, help="List the runs instead: those stored, and those interrupted."
+)
 @workspace_option
-def command(names: tuple[str, ...], runs: bool, workspace: Path) -> None:
+@click.option("--cluster", help="Only runs of this cluster.")
+@format_option
+def command(
+    names: tuple[str, ...], runs: bool, workspace: Path, cluster: str | None, output_format: str
+) -> None:  # fmt: skip
     """List the benchmarks, or describe some of them."""
+    if runs:
+        _list_runs(workspace, names, cluster, output_format)
+        return
+    if cluster is not None:
+        raise HakaruError("--cluster is for the list of runs: add --runs")
+    _list_benchmarks(names, output_format)
+
+
+def _list_benchmarks(names: Sequence[str], output_format: str) -> None:
     from hakaru.measure._base import find_benchmarks
 
-    if runs:
-        _print_runs(workspace)
-        return
     found = find_benchmarks(names)
+    if output_format == "json":
+        click.echo(json.dumps(list(map(_as_json, found)), indent=2, ensure_ascii=False))
+        return
     if names and not set(names) & {each.family for each in found}:
         for each in found:
             _describe(each)
@@ -43,10 +69,17 @@ def command(names: tuple[str, ...], runs: bool, workspace: Path) -> None:
     click.echo("\nMeasure them: hakaru bench run [BENCHMARK or FAMILY]... --quick")
 
 
-def _describe(each: object) -> None:
-    from hakaru.measure._base import Benchmark
+def _as_json(each: Benchmark) -> dict[str, Any]:
+    texts = ("id", "title", "family", "answers", "description", "reproduces", "check", "judged")
+    return {name: getattr(each, name) for name in texts} | {
+        "parameters": [{"name": param.name, "values": list(param.values), "help": param.help}
+                       for param in each.parameters],
+        "quantities": [{"name": one.name, "unit": one.unit, "better": one.better}
+                       for one in each.quantities],
+    }  # fmt: skip
 
-    assert isinstance(each, Benchmark)
+
+def _describe(each: Benchmark) -> None:
     click.secho(f"{each.id}: {each.title}", bold=True)
     click.echo(f"  {each.answers}\n  {each.description}")
     if each.reproduces:
@@ -61,14 +94,66 @@ def _describe(each: object) -> None:
     click.echo(f"  Checked: {each.check}\n  Judged: {each.judged}")
 
 
-def _print_runs(workspace: Path) -> None:
-    from hakaru.cli._table import Column, emit, page_width, table_lines
+def _list_runs(
+    workspace: Path, names: Sequence[str], cluster: str | None, output_format: str
+) -> None:  # fmt: skip
     from hakaru.cli.bench._options import open_runs
-    from hakaru.measure.job import unfinished
+    from hakaru.measure.job import interrupted
     from hakaru.measure.store import list_runs
-    from hakaru.measure.verdict import worst
 
     rows = list_runs(open_runs(workspace))
+    stopped = interrupted(workspace)
+    if cluster is not None:
+        _check_cluster(cluster, rows, stopped)
+        rows = [row for row in rows if row["cluster"] == cluster]
+        stopped = [each for each in stopped if each.job is None or each.job.cluster == cluster]
+    if names:
+        wanted = _ids(names, {name for row in rows for name in row["benchmarks"]})
+        rows = [row for row in rows if wanted & set(row["benchmarks"])]
+        stopped = [each for each in stopped if _has_planned(each, wanted)]
+    if output_format == "json":
+        document = {
+            "runs": list(map(_run_as_json, rows)),
+            "interrupted": [_interrupted_as_json(each, workspace) for each in stopped],
+        }
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    _print_runs(rows, workspace, bool(names or cluster))
+    _print_interrupted(stopped, workspace)
+
+
+def _check_cluster(cluster: str, rows: list[dict[str, Any]], stopped: list[Interrupted]) -> None:
+    from hakaru.registry import listed
+
+    known = {row["cluster"] for row in rows} | {each.job.cluster for each in stopped if each.job}
+    if known and cluster not in known:
+        raise HakaruError(
+            f"no run is of the cluster {cluster!r}; there is: {listed(sorted(known))}"
+        )
+
+
+def _ids(names: Sequence[str], measured: set[str]) -> set[str]:
+    """The benchmarks of these names and families, also those that only an import has."""
+    from hakaru.measure._base import find_benchmarks
+
+    own = [name for name in names if name not in measured]
+    return {*names, *(each.id for each in (find_benchmarks(own) if own else ()))}
+
+
+def _has_planned(each: Interrupted, wanted: set[str]) -> bool:
+    """A damaged plan does not say what it is of, so that it is always listed."""
+    if each.job is None:
+        return True
+    try:
+        return bool(wanted & {planned.id for planned in each.job.plan.benchmarks})
+    except HakaruError:  # of another version, whose benchmarks had other names
+        return bool(wanted & set(each.job.plan.names))
+
+
+def _print_runs(rows: list[dict[str, Any]], workspace: Path, chosen: bool) -> None:
+    from hakaru.cli._table import Column, emit, page_width, table_lines
+    from hakaru.measure.verdict import worst
+
     columns = [
         Column("run", [row["run_id"] for row in rows], right=False),
         Column("label", [row["label"] or "–" for row in rows], right=False),
@@ -80,7 +165,63 @@ def _print_runs(workspace: Path) -> None:
     ]  # fmt: skip
     if rows:
         emit(table_lines(columns, 1, page_width()))
+    elif chosen:
+        click.echo("no run has this choice")
     else:
-        click.echo("no runs yet; measure with: hakaru bench run --quick")
-    for name in unfinished(workspace):
-        click.echo(f"interrupted: {name}; go on with: hakaru bench run --resume {name}")
+        click.echo(f"no runs yet; measure with: hakaru bench run --quick -w {_quoted(workspace)}")
+
+
+def _print_interrupted(found: Sequence[Interrupted], workspace: Path) -> None:
+    """When each was begun, and the command that goes on with it; a damaged one is named too."""
+    from hakaru.cli._table import emit
+
+    if found:
+        click.echo()
+        click.secho("Interrupted, not stored yet", bold=True)
+    for each in found:
+        if each.job is None:
+            emit([(f"  {each.id}: its plan is damaged; delete {each.folder}", "")])
+            continue
+        label = f", label {each.label}" if each.label else ""
+        where = f" on {each.host}" if each.is_elsewhere else ""
+        began = f"begun {each.job.started_at:%Y-%m-%d %H:%M} UTC{where}{label}"
+        emit([(f"  {each.id}: {began}", ""), (f"    go on with: {_resume(each, workspace)}", "")])
+
+
+def _resume(each: Interrupted, workspace: Path) -> str:
+    return f"hakaru bench run --resume {shlex.quote(each.id)} -w {_quoted(workspace)}"
+
+
+def _quoted(workspace: Path) -> str:
+    return shlex.quote(str(workspace))
+
+
+def _run_as_json(row: dict[str, Any]) -> dict[str, Any]:
+    from hakaru.measure.verdict import worst
+
+    kept = (
+        "label",
+        "cluster",
+        "source",
+        "num_devices",
+        "num_measurements",
+        "num_good",
+        "benchmarks",
+    )
+    return {
+        "run": row["run_id"],
+        "started_at": row["started_at"].isoformat(),
+        "verdict": worst(row["verdicts"]).value,
+        **{name: row[name] for name in kept},
+    }
+
+
+def _interrupted_as_json(each: Interrupted, workspace: Path) -> dict[str, Any]:
+    return {
+        "run": each.id,
+        "started_at": each.job.started_at.isoformat() if each.job else None,
+        "label": each.label,
+        "cluster": each.job.cluster if each.job else None,
+        "host": each.host or None,
+        "resume": _resume(each, workspace) if each.job else None,
+    }
