@@ -8,6 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from hakaru.analyses import Selection, open_session
 from hakaru.lake import Lake
 from hakaru.measure.folders import preflight_file
@@ -47,6 +49,20 @@ def put_preflight(workspace: Path, fix: str) -> None:
     ]
     listed = [dict(zip(names, row, strict=True)) for row in rows]
     path.write_text(json.dumps({"verdict": "failed", "summary": "1 check fails", "rows": listed}))
+
+
+@pytest.mark.parametrize(("language", "heading", "note"), [
+    ("ja", "計測結果", "この節は英語で書かれています。"),
+    ("ko", "측정 결과", "이 절은 영어로 작성되어 있습니다."),
+])  # fmt: skip
+def test_a_section_in_english_says_so(lake: Lake, language: str, heading: str, note: str) -> None:
+    put_jobs(lake, [job(2, cluster=CLUSTER)])
+    put_runs(lake, synthetic_runs(num_nodes=2, cards_per_node=2, num_runs=1))
+    page = lake.workspace / "report.html"
+    words = ("--cluster", CLUSTER, "--lang", language, "-w", lake.workspace, "-o", page)
+    assert hakaru("report", *words).exit_code == 0
+    section = page.read_text().partition('<section id="measured"')[2].partition("</section>")[0]
+    assert f"<h2>{heading}</h2>" in section and note in section
 
 
 def test_the_section_has_the_run_before_and_the_preflight(lake: Lake) -> None:
