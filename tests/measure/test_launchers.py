@@ -13,7 +13,7 @@ import pytest
 from hakaru.errors import HakaruError
 from hakaru.measure.job import Job, Plan
 from hakaru.measure.launch import LAUNCHERS, Layout, load_all
-from hakaru.measure.launch._base import Start, run_all
+from hakaru.measure.launch._base import Start, last_words, run_all
 from hakaru.measure.launch.mpirun import mpirun_words
 from hakaru.measure.launch.slurm import _wait as wait_for
 from hakaru.measure.record import Run
@@ -136,3 +136,26 @@ def test_when_one_process_dies_the_others_are_ended(
     assert run_all(starts, 60, lambda: None) == ["a ended with exit code 3: broken"]
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid_file.read_text()), 0)
+
+
+BOX = f"""{"-" * 74}
+Conflicting directives for mapping policy are causing the policy
+to be redefined:
+
+Please revise the conflict and try again.
+{"-" * 74}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("one\ntwo\n", "two"),
+        (BOX, "Conflicting directives for mapping policy are causing the policy to be redefined:"),
+        (f"ssh: Could not resolve hostname n9\n{BOX}", "ssh: Could not resolve hostname n9"),
+        ("", ""),
+        ("-" * 30, ""),
+    ],
+)
+def test_the_last_words_say_what_went_wrong(text: str, words: str) -> None:
+    assert last_words(text) == words

@@ -27,6 +27,7 @@ from hakaru.registry import Registry
 GRACE_S = 10.0
 LOOK_EVERY_S = 0.1
 MOST_TAIL = 600
+RULER = re.compile(r"^[-=*]{20,}[ \t]*$", re.MULTILINE)
 Watch = Callable[[], None]
 NAMES = ("local", "torchrun", "mpirun", "slurm")
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -177,10 +178,16 @@ def ended(code: int) -> str:
 
 
 def last_words(text: str) -> str:
-    """The last lines that a program printed, without the rulers that some draw around it."""
-    lines = [line.strip() for line in text.splitlines()]
-    written = [line for line in lines if line.strip("-=* ")]
-    return written[-1][-MOST_TAIL:] if written else ""
+    """The last line that a program printed, else how the advice begins that mpirun draws in a box.
+
+    Beside the box ssh says which host it cannot reach, and Python why it ended.
+    """
+    outside, boxes = RULER.split(text)[::2], RULER.split(text)[1::2]
+    written = [line.strip() for part in outside for line in part.splitlines() if line.strip("-=* ")]
+    if written:
+        return written[-1][-MOST_TAIL:]
+    first = boxes[0].strip().partition("\n\n")[0] if boxes else ""
+    return " ".join(first.split())[:MOST_TAIL]
 
 
 def _start(start: Start) -> subprocess.Popen[bytes]:
