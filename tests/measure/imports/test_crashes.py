@@ -48,10 +48,10 @@ HARMLESS = [
 ]
 
 
-def read(tmp_path: Path, text: str) -> Imported:
+def read(tmp_path: Path, text: str, format: str | None = None) -> Imported:
     path = tmp_path / "job-77.out"
     path.write_text(text)
-    return read_file(path, host="n1")
+    return read_file(path, format, host="n1")
 
 
 def verdict(found: Imported) -> Verdict:
@@ -70,7 +70,7 @@ def test_a_lost_rank_is_found_in_every_program_s_output(tmp_path: Path, line: st
 @pytest.mark.parametrize("line", HARMLESS)
 def test_harmless_lines_are_no_crash(tmp_path: Path, line: str) -> None:
     assert crash(line) == ""
-    assert verdict(read(tmp_path, f"{line}\n{HPL}{line}\n")) is Verdict.GOOD
+    assert verdict(read(tmp_path, f"{line}\n{HPL}{line}\n", "hpl")) is Verdict.GOOD
 
 
 def test_a_crash_far_in_a_long_line_is_found_and_shown(tmp_path: Path) -> None:

@@ -24,11 +24,14 @@ from hakaru.measure.imports._base import (
     where,
     whole,
 )
-from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Table
+from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Sizes, Table
 
 HALVES = {"out_of_place": OUT_OF_PLACE, "in_place": IN_PLACE}
 UNCOUNTED = (None, "nan", "N/A", "")
 MOST_ITERATIONS = 10_000
+TRUE = (True, "true")
+# nccl-tests needs three buffers and leaves 1 GiB free: on GPUs of 4 GiB and more, smaller ones always fit
+LEAST_REDUCED = 2**30
 
 
 def read_table(path: Path, text: str) -> Table:
@@ -52,7 +55,11 @@ def read_table(path: Path, text: str) -> Table:
         error=_error(document.get("errors")),
         started_at=local_time(document.get("start_time")),
         ended_at=local_time(document.get("end_time")),
+        is_concluded=bool(document.get("end_time")),  # written by a run that comes to its end
+        sizes=_sizes(config),
     )  # fmt: skip
+    _list_ranks(table, devices, config)
+    _reduce(table)
     _summary(table, document)
     if len(table.rows) < len(rows):
         table.error = (
@@ -65,13 +72,13 @@ def _summary(table: Table, document: dict[str, Any]) -> None:
     bounds = mapping(document.get("out_of_bounds"))
     count = whole(bounds.get("count"))
     if count is not None:
-        table.count_out_of_bounds(max(count, int(bounds.get("okay") != "true")))
+        table.count_out_of_bounds(max(count, int(bounds.get("okay") not in TRUE)))
     mismatches = document.get("bitwise_mismatches", {"okay": "true"})  # of newer versions
-    if mapping(mismatches).get("okay") != "true":
+    if mapping(mismatches).get("okay") not in TRUE:
         table.error = table.error or "bitwise mismatches"
     average = mapping(document.get("average_bus_bandwidth"))
     table.average_busbw = number(average.get("bandwidth"))
-    table.is_average_ok = average.get("okay") in ("true", "unchecked")
+    table.is_average_ok = average.get("okay") in (*TRUE, "unchecked")
 
 
 def _error(errors: object) -> str:
@@ -97,9 +104,40 @@ def _versions(document: dict[str, Any]) -> dict[str, str]:
 
 
 def _ranks(devices: list[dict[str, Any]], config: dict[str, Any]) -> Counter[str]:
-    each = (whole(config.get("nthreads")) or 1) * (whole(config.get("ngpus")) or 1)
+    each = _ranks_of_process(config)
     processes = Counter(clip(device.get("group")) for device in devices)
     return Counter({group: num * each for group, num in processes.items()})
+
+
+def _ranks_of_process(config: dict[str, Any]) -> int:
+    return (whole(config.get("nthreads")) or 1) * (whole(config.get("ngpus")) or 1)
+
+
+def _list_ranks(table: Table, devices: list[dict[str, Any]], config: dict[str, Any]) -> None:
+    """Of each process the first rank is listed."""
+    found = (whole(device.get("rank")) for device in devices)
+    table.rank_ids = {rank for rank in found if rank is not None}
+    table.rank_step = _ranks_of_process(config)
+
+
+def _sizes(config: dict[str, Any]) -> Sizes | None:
+    """None where the configuration does not give all of them."""
+    is_factor = "step_factor" in config
+    step = whole(config.get("step_factor" if is_factor else "step_bytes"))
+    least, most = whole(config.get("minimum_bytes")), whole(config.get("maximum_bytes"))
+    if least is None or most is None or step is None:
+        return None
+    return Sizes(least, most, step, is_factor)
+
+
+def _reduce(table: Table) -> None:
+    """The file, unlike the text, does not tell that `maximum_bytes` was reduced to what fits into memory."""
+    largest = max((row.num_bytes for row in table.rows), default=0)
+    if table.sizes is None or table.sizes.num_sizes is None or largest == 0:
+        return
+    reduced = table.sizes.up_to(largest)
+    table.is_reduced = LEAST_REDUCED <= reduced.most + 1 <= table.sizes.most
+    table.sizes = reduced if table.is_reduced else table.sizes
 
 
 def _texts(devices: list[dict[str, Any]], name: str) -> list[str]:

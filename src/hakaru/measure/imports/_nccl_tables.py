@@ -97,12 +97,18 @@ class Sizes(NamedTuple):
             found, size = found + 1, size * self.step
         return found
 
+    def up_to(self, largest: int) -> Sizes:
+        """Those up to the largest row, whose size may be rounded down a little."""
+        following = largest * self.step if self.is_factor else largest + self.step
+        return self._replace(most=min(self.most, following - 1))
+
 
 @dataclass
 class Table:
     """One run of one program, as far as it came.
 
     `ranks` counts those of each group, that of rank 0 first: NCCL_TESTS_SPLIT makes a communicator of each.
+    `rank_ids` are the numbers that are listed, of which each stands for `rank_step` ranks.
     """
 
     name: str = ""
@@ -110,12 +116,16 @@ class Table:
     hosts: list[str] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
     ranks: Counter[str] = field(default_factory=Counter)
+    rank_ids: set[int] = field(default_factory=set)
+    rank_step: int = 1
+    is_list_cut: bool = False
     is_cpu_time: bool = False
     rows: list[Row] = field(default_factory=list)
     num_out_of_bounds: int | None = None
     average_busbw: float | None = None
     is_average_ok: bool = True  # of every summary, should there be several
     sizes: Sizes | None = None
+    is_reduced: bool = False  # the largest sizes are missing, supposedly for lack of memory
     num_threads: int = 1
     is_concluded: bool = True  # False from "Collective test starting" to "concluded"
     error: str = ""
@@ -158,10 +168,19 @@ def contradiction(table: Table, num_bytes: int, half: Half) -> str:
 
 
 def gap(table: Table) -> str:
-    """What shows that the table is not whole: its end, its number of rows, or its average."""
+    """What shows that the table is not whole: its end, its ranks, its number of rows, or its average."""
     if not (table.is_complete and table.is_concluded):
         return ENDS_EARLY
-    return _missing_rows(table) or _wrong_average(table)
+    return _missing_rank(table) or _missing_rows(table) or _wrong_average(table)
+
+
+def _missing_rank(table: Table) -> str:
+    """The first gap in the list of ranks; what is lost at its end does not show."""
+    if not table.rank_ids or table.is_list_cut:
+        return ""
+    every = range(0, max(table.rank_ids), table.rank_step)
+    missing = next((rank for rank in every if rank not in table.rank_ids), None)
+    return "" if missing is None else f"rank {missing:,} is missing from the list of ranks"
 
 
 def _missing_rows(table: Table) -> str:

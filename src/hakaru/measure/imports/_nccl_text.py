@@ -23,9 +23,10 @@ SIZES = re.compile(r"\bminBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\
 REDUCED = re.compile(r"^#\s*Reducing maxBytes to (\d{1,18}) due to memory limitation")
 HEADING = re.compile(r"^#\s+size\s+count\s.*\balgbw\s+busbw\b")
 RANK = re.compile(
-    r"^#\s+Rank\s+\d+\s+(?:Group\s+(?P<group>-?\d+)\s+)?Pid\s+\d+\s+on\s+(?P<host>\S+)\s+device"
+    r"^#\s+Rank\s+(?P<rank>\d{1,9})\s+(?:Group\s+(?P<group>-?\d+)\s+)?Pid\s+\d+\s+on\s+(?P<host>\S+)\s+device"
     r"\s+\d+\s+\[[^\]]*\]\s*(?P<model>.*)"
 )
+CUT_LIST = re.compile(r"^#.*\.\.\.$")  # nccl-tests lists 2,048 characters of a process and no more
 VERSION = re.compile(r"^#\s*nccl-tests version (\S+)(?:.*nccl-library=(\d+))?")
 STARTING = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
 CONCLUDED = re.compile(r"^#\s*Collective test concluded\b")
@@ -67,19 +68,25 @@ class Reader:
 
     def _comment(self, line: str) -> None:
         if found := PARAMETERS.match(line):
-            self._next_after_heading()
-            self._has_begun = True
+            self._start()
             self._table.num_threads = int(found[1])
             self._table.sizes = _sizes(line)
         elif HEADING.match(line):
-            self._next_after_heading()
-            self._has_begun, self._columns = True, line.lstrip("# ").split()
+            self._start()
+            self._columns = line.lstrip("# ").split()
         elif found := RANK.match(line):
-            self._table.ranks[found["group"] or ""] += 1
-            _append(self._table.hosts, found["host"])
-            _append(self._table.models, found["model"])
+            self._rank(found)
         elif not self._ends(line):
             self._names(line)
+
+    def _rank(self, found: re.Match[str]) -> None:
+        if self._table.is_complete:
+            self._start()
+        self._table.ranks[found["group"] or ""] += 1
+        self._table.rank_ids.add(int(found["rank"]))
+        self._table.is_list_cut |= bool(CUT_LIST.match(found.string))
+        _append(self._table.hosts, found["host"])
+        _append(self._table.models, found["model"])
 
     def _plain(self, line: str, at: int) -> None:
         """A row, or a command line printed before the table."""
@@ -106,16 +113,18 @@ class Reader:
 
     def _names(self, line: str) -> None:
         if found := VERSION.match(line):
-            self._next_after_heading()
+            self._start()
             named = {"nccl-tests": found[1], "nccl": found[2]}
             self._table.versions = {name: clip(it) for name, it in named.items() if it}
         elif found := STARTING.match(line):
-            self._next_after_heading()
+            self._start()
             self._table.name, self._table.is_concluded = clip(found[1]), False
         elif CONCLUDED.match(line):
             self._table.is_concluded = True
         elif (found := REDUCED.match(line)) and self._table.sizes:
             self._table.sizes = self._table.sizes._replace(most=int(found[1]))
+        elif CUT_LIST.match(line):
+            self._table.is_list_cut = True
 
     def _data(self, line: str, at: int) -> None:
         if not self._columns:
@@ -140,6 +149,11 @@ class Reader:
     def _stamp(self, moment: datetime | None) -> None:
         self._table.started_at = self._table.started_at or moment
         self._table.ended_at = moment or self._table.ended_at
+
+    def _start(self) -> None:
+        """A line that only a run prints: it must come to its end, even if nothing follows."""
+        self._next_after_heading()
+        self._has_begun = True
 
     def _next_after_heading(self) -> None:
         if self._columns:

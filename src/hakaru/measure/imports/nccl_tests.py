@@ -39,10 +39,11 @@ from hakaru.measure.imports._nccl_tables import (
     contradiction,
     gap,
 )
-from hakaru.measure.imports._nccl_text import HEADING, PARAMETERS, PREFIX, Reader
+from hakaru.measure.imports._nccl_text import HEADING, PARAMETERS, PREFIX, STARTING, VERSION, Reader
 from hakaru.measure.verdict import Verdict
 
 TITLE = "nccl-tests"
+STARTS = (VERSION, STARTING, PARAMETERS, HEADING)
 UNCHECKED = "nccl-tests did not check the values (#wrong is N/A); run it with -c 1"
 MOST_HOSTS = 4000  # characters of their names
 ITERATION = Quantity("iteration-time", "µs", "lower")
@@ -53,7 +54,7 @@ def recognises(path: Path, head: str) -> bool:
     if head.lstrip().startswith("{"):
         return '"nccl_version"' in head or '"minimum_bytes"' in head
     lines = (PREFIX.sub("", line) for line in head.splitlines() if "#" in line[:40])
-    return any(PARAMETERS.match(line) or HEADING.match(line) for line in lines)
+    return any(mark.match(line) for line in lines for mark in STARTS)
 
 
 def read(file: ResultFile, text: str) -> Found:
@@ -66,7 +67,7 @@ def read(file: ResultFile, text: str) -> Found:
     collected = Collected(TITLE)
     for table in tables:
         _add_table(collected, table, file, left_out)
-    notes = [note for table in tables for note in _notes(benchmark_of(table, file.path), table)]
+    notes = [note for table in tables for note in _notes(_benchmark(table, file), table)]
     starts = [table.started_at for table in tables if table.started_at]
     ends = [table.ended_at for table in tables if table.ended_at]
     started_at = min(starts, default=file.modified_at)
@@ -86,12 +87,7 @@ IMPORTER = Importer(
 
 
 def _add_table(collected: Collected, table: Table, file: ResultFile, left_out: list[str]) -> None:
-    benchmark = benchmark_of(table, file.path)
-    if not benchmark:
-        raise HakaruError(
-            f"{where(file.path)}: a table does not name its collective;"
-            " name the file after it, such as all_reduce.txt"
-        )
+    benchmark = _benchmark(table, file)
     host = clip(",".join(table.hosts), MOST_HOSTS) or file.host or UNKNOWN_HOST
     device = f"{table.num_ranks} ranks" if table.num_ranks else UNKNOWN_RANKS
     group = Key(benchmark, "time", "µs", "lower", host, device, model=_model(table))
@@ -101,6 +97,17 @@ def _add_table(collected: Collected, table: Table, file: ResultFile, left_out: l
         collected.add(group, None, Verdict.FAILED, problem or "the table has no rows")
     for row in table.rows:
         _add_row(collected, table, problem, row, group, left_out)
+
+
+def _benchmark(table: Table, file: ResultFile) -> str:
+    """The collective; the program itself where a run was cut off before it named one."""
+    found = benchmark_of(table, file.path) or ("" if table.rows else TITLE)
+    if not found:
+        raise HakaruError(
+            f"{where(file.path)}: a table does not name its collective;"
+            " name the file after it, such as all_reduce.txt"
+        )
+    return found
 
 
 def _problem(table: Table) -> str:
@@ -125,6 +132,11 @@ def _notes(benchmark: str, table: Table) -> list[str]:
         for name, found in lacks
         if not found
     ]
+    if table.is_reduced:
+        notes.append(
+            f"{benchmark} has no sizes above {max(row.num_bytes for row in table.rows):,} bytes:"
+            " nccl-tests leaves out those that do not fit into the GPU's memory"
+        )
     if len(table.models) > 1:
         others = ", ".join(table.models[1:4])
         notes.append(
