@@ -267,3 +267,9 @@ def test_an_issue_counts_more_than_that_the_node_is_accepted(
 ) -> None:
     (only,) = read(tmp_path, {"index": "n1", "diagnosis/accept": True} | more).measurements
     assert only.verdict is Verdict.FAILED
+
+
+@pytest.mark.parametrize("name", ["selftest/read_latency:0", "selftest/0/read_latency:0"])
+def test_no_benchmark_is_taken_for_the_self_test_of_our_meter(tmp_path: Path, name: str) -> None:
+    found = read(tmp_path, {"node": "n1", name: 3.0, "selftest/return_code:0": 0})
+    assert {each.benchmark for each in found.measurements} == {"superbench-selftest"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from hakaru.errors import HakaruError
 from hakaru.measure._base import Better, load_all
 from hakaru.measure.record import Measurement
+from hakaru.measure.store import SELFTEST
 from hakaru.measure.verdict import Verdict, worst
 from hakaru.registry import Registry
 from hakaru.safety.text import one_line
@@ -26,6 +28,7 @@ MOST_REASON = 500
 MOST_NOTES = 50
 MOST_VALUE = 1e15  # in any unit that is used here; more is no result
 MOST_RESULTS = 50_000  # a SuperBench summary of a hundred nodes; tables have a few hundred rows
+DOCUMENT = re.compile(r"\s*(?:\{|\[\s*[{\]])")
 MOST_DIGITS = 18  # of a whole number; more would not fit where it is stored
 
 
@@ -52,13 +55,17 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Importer:
-    """An entry of the registry; `looks` describes the format to a person."""
+    """An entry of the registry; `looks` describes the format to a person.
+
+    `is_printed` is of programs that print their results, so that a job's log may hold those of several.
+    """
 
     id: str
     title: str
     looks: str
     recognises: Callable[[Path, str], bool]
     read: Callable[[ResultFile, str], Found]
+    is_printed: bool = False
 
 
 IMPORTERS: Registry[Importer] = Registry("import format")
@@ -100,6 +107,8 @@ class Collected:
         self, key: Key, value: float | None, verdict: Verdict = Verdict.GOOD, reason: str = ""
     ) -> None:
         """One sample; good without a number, or with one that cannot be, does not exist."""
+        if key.benchmark == SELFTEST:  # a run of nothing else would count as a test of our meter
+            key = key._replace(benchmark=f"{self.title.lower()}-{SELFTEST}")
         if value is not None and abs(value) > MOST_VALUE:
             implausible = f"{self.title} reports {value:g}, which is too large to be a result"
             value = None
@@ -195,6 +204,11 @@ def mapping(value: object) -> dict[str, Any]:
 
 def sequence(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def is_document(text: str) -> bool:
+    """Whether it begins as JSON does; a log may begin with `[1,0]<stdout>:` or `[node07:411]`."""
+    return bool(DOCUMENT.match(text))
 
 
 def parse_json(path: Path, text: str, line: int = 0) -> Any:

@@ -26,6 +26,7 @@ from hakaru.measure.imports._base import (
     Key,
     ResultFile,
     clip,
+    is_document,
     noted,
     number,
     own_key,
@@ -60,7 +61,7 @@ Metrics = dict[tuple[str, str, str], list[float | None]]  # by benchmark, metric
 
 
 def recognises(path: Path, head: str) -> bool:
-    return head.lstrip()[:1] in ("{", "[") and bool(METRIC.search(head))
+    return is_document(head) and bool(METRIC.search(head))
 
 
 def read(file: ResultFile, text: str) -> Found:
