@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,9 +16,11 @@ from hakaru.measure.imports import dcgm, hpl, nccl_tests, superbench
 from hakaru.measure.imports._base import (
     IMPORTERS,
     UNKNOWN_HOST,
+    Found,
     Importer,
     ResultFile,
     clip,
+    is_document,
     is_plausible,
     where,
 )
@@ -26,7 +29,7 @@ from hakaru.measure.record import Measurement, Run
 __all__ = ["IMPORTERS", "Imported", "read_file", "read_run"]
 
 MOST_MB = 200
-HEAD = 2**18  # characters by which a format is recognised
+HEAD = 2**18  # characters by which the format of a document is recognised
 
 # what is plain to recognise first: SuperBench's files are any flat object with slashes in its keys
 for importer in (nccl_tests.IMPORTER, hpl.IMPORTER, dcgm.IMPORTER, superbench.IMPORTER):
@@ -34,7 +37,7 @@ for importer in (nccl_tests.IMPORTER, hpl.IMPORTER, dcgm.IMPORTER, superbench.IM
 
 
 class Imported(NamedTuple):
-    """A file's format, what it holds, what was left out of it and why, and what else one should know."""
+    """A file's formats, what it holds, what was left out of it and why, and what else one should know."""
 
     format: str
     measurements: list[Measurement]
@@ -49,10 +52,10 @@ def read_run(
     label: str | None = None,
     host: str | None = None,
 ) -> Run:
-    """A file as a run. Its id follows from the file's content and time, so that it is stored once."""
+    """A file as a run. Its id follows from the file's content, format and time, so that it is stored once."""
     found = read_file(path, format, host)
     started_at = min(each.started_at for each in found.measurements)
-    mark = f"{cluster}\n{host}\n".encode() + path.read_bytes()
+    mark = f"{cluster}\n{host}\n{found.format}\n".encode() + path.read_bytes()
     digest = hashlib.sha256(mark).hexdigest()
     return Run(
         id=f"{started_at:%Y%m%d-%H%M%S}-{digest[:10]}",
@@ -67,20 +70,36 @@ def read_run(
 
 
 def read_file(path: Path, format: str | None = None, host: str | None = None) -> Imported:
-    """All that a file of another program holds; `host` is for formats that do not name the host."""
+    """All that a file of other programs holds; `host` is for formats that do not name the host."""
     _check_host(host)
     text = _text(path)
-    importer = IMPORTERS.get(format) if format else _recognised(path, text)
+    importers = [IMPORTERS.get(format)] if format else _recognised(path, text)
     file = ResultFile(path, _modified_at(path), clip(host) if host else UNKNOWN_HOST)
+    parts = [_read(each, file, text) for each in importers]
+    found = [each for part in parts for each in part.measurements]
+    others = _others(path, text, importers) if format else ()
+    return Imported(
+        " and ".join(each.id for each in importers),
+        [_dated(each, file.modified_at) for each in found],
+        (*(each for part in parts for each in part.left_out), *others),
+        (*(each for part in parts for each in part.notes), *_date_notes(found, file.modified_at)),
+    )
+
+
+def _read(importer: Importer, file: ResultFile, text: str) -> Found:
     found = importer.read(file, text)
     if not found.measurements:
         raise HakaruError(
-            f"{where(path)} holds no result of {importer.title} that can be imported"
+            f"{where(file.path)} holds no result of {importer.title} that can be imported"
             + "".join(f"\n  {note}" for note in (*found.left_out, *found.notes))
         )
-    measurements = [_dated(each, file.modified_at) for each in found.measurements]
-    dates = _date_notes(found.measurements, file.modified_at)
-    return Imported(importer.id, measurements, found.left_out, (*found.notes, *dates))
+    return found
+
+
+def _others(path: Path, text: str, chosen: Sequence[Importer]) -> tuple[str, ...]:
+    """Results of programs that were not asked for; they may have failed."""
+    titles = [each.title for each in _recognising(path, text) if each not in chosen]
+    return tuple(f"output of {title}, which --format leaves out" for title in titles)
 
 
 def _check_host(host: str | None) -> None:
@@ -143,9 +162,26 @@ def _text(path: Path) -> str:
     return text
 
 
-def _recognised(path: Path, text: str) -> Importer:
-    for importer in IMPORTERS:
-        if importer.recognises(path, text[:HEAD]):
-            return importer
-    known = "".join(f"\n  {each.id}: {each.looks}" for each in IMPORTERS)
-    raise HakaruError(f"{where(path)} is not recognised; choose its format with --format:{known}")
+def _recognised(path: Path, text: str) -> list[Importer]:
+    """One, or those of all programs that printed into the log of one job."""
+    found = _recognising(path, text)
+    if not found:
+        known = "".join(f"\n  {each.id}: {each.looks}" for each in IMPORTERS)
+        raise HakaruError(
+            f"{where(path)} is not recognised; choose its format with --format:{known}"
+        )
+    if len(found) > 1 and not all(each.is_printed for each in found):
+        titles = " and of ".join(each.title for each in found)
+        raise HakaruError(
+            f"{where(path)} holds output of {titles}, which cannot be read from one file: put each"
+            " into a file of its own, or choose one with --format"
+        )
+    return found
+
+
+def _recognising(path: Path, text: str) -> list[Importer]:
+    """A document is of one program, and its beginning shows of which; a log may be of several."""
+    if is_document(text):
+        found = (each for each in IMPORTERS if each.recognises(path, text[:HEAD]))
+        return list(islice(found, 1))
+    return [each for each in IMPORTERS if each.recognises(path, text)]

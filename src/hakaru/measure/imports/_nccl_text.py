@@ -15,6 +15,7 @@ from datetime import datetime
 from hakaru.measure.imports._base import check_size, clip, local_time, number, whole
 from hakaru.measure.imports._crashes import crash
 from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Sizes, Table
+from hakaru.measure.imports.hpl import LOOKS as OF_HPL
 
 # what mpirun -tag-output and srun --label put before a line
 PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\d+: )")
@@ -89,14 +90,20 @@ class Reader:
         _append(self._table.models, found["model"])
 
     def _plain(self, line: str, at: int) -> None:
-        """A row, or a command line printed before the table."""
+        """A row, or what is printed outside of tables."""
         is_inside = bool(self._columns) and not self._table.is_complete
         if DATA.match(line):
             self._data(line, at)
-        elif not is_inside and (found := PROGRAM.search(line)):
-            # inside a table it is a debug line
+        elif not is_inside:  # inside a table a program's name is in a debug line
+            self._outside(line)
+
+    def _outside(self, line: str) -> None:
+        """A command line before a table, or another program, whose crash is not that of the table before."""
+        if found := PROGRAM.search(line):
             self._next_after_heading()
             self._table.name = clip(found[1])
+        elif OF_HPL.search(line):
+            self._next_after_heading()
 
     def _ends(self, line: str) -> bool:
         table = self._table

@@ -52,7 +52,7 @@ def recognises(path: Path, head: str) -> bool:
 def read(file: ResultFile, text: str) -> Found:
     output = parse_output(text)
     if not output.results and not LOOKS.search(text):
-        raise HakaruError(f"{where(file.path)} holds no output of HPL; leave --format away")
+        raise HakaruError(f"{where(file.path)} holds no output of HPL: leave --format out")
     collected = Collected(TITLE)
     for result in output.results:
         key = _key(file.host, result.ranks, _settings(result))
@@ -72,6 +72,7 @@ IMPORTER = Importer(
     looks="HPL.out, the output of xhpl, or hpccoutf.txt: text with HPLinpack and lines such as WR11C2R4",
     recognises=recognises,
     read=read,
+    is_printed=True,
 )
 
 

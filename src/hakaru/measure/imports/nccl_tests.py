@@ -83,6 +83,7 @@ IMPORTER = Importer(
     looks="text with `# nThread … minBytes …` and a table with algbw and busbw, or the file of -J",
     recognises=recognises,
     read=read,
+    is_printed=True,
 )
 
 
