@@ -58,6 +58,14 @@ def gpu(index: int) -> dict[str, str]:
         "pcie.link.gen.max": "4",
         "clocks_event_reasons.active": "0x0000000000000001",
         "clocks_throttle_reasons.active": "0x0000000000000001",
+        "clocks.applications.graphics": "1275",
+        "clocks.default_applications.graphics": "1275",
+        "clocks.applications.memory": "1593",
+        "clocks.default_applications.memory": "1593",
+        "clocks.max.sm": "1410",
+        "power.limit": "400.00",
+        "enforced.power.limit": "400.00",
+        "power.default_limit": "400.00",
     }
     assert set(values) == set(FIELDS)
     return values

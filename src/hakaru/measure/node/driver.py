@@ -15,7 +15,18 @@ CLOCK_FIELDS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 LINK_FIELDS = (
     "pcie.link.width.current", "pcie.link.width.max", "pcie.link.gen.current", "pcie.link.gen.max",
 )  # fmt: skip
-NO_VALUE = ("[n/a]", "n/a", "[not supported]", "not supported")  # the card does not have it
+# set by -ac, which drivers since 580 have given up for -lgc: newer cards answer that it is deprecated
+APPLICATION_FIELDS = (
+    "clocks.applications.graphics", "clocks.default_applications.graphics",
+    "clocks.applications.memory", "clocks.default_applications.memory",
+)  # fmt: skip
+POWER_FIELDS = ("power.limit", "enforced.power.limit", "power.default_limit")
+# the card does not have it, or no longer
+NO_VALUE = (
+    "[n/a]", "n/a", "[not supported]", "not supported",
+    "[requested functionality has been deprecated]", "requested functionality has been deprecated",
+)  # fmt: skip
+HELD_BY_SETTING = 0x2  # bit of the clock fields: application clocks, or clocks that a user locked
 NOT_READ = ("", "[unknown error]", "[insufficient permissions]")
 # bits of the clock fields that slow a card down; idle (1) and application clocks (2) do not
 SLOWING = {

@@ -11,6 +11,7 @@ from hakaru.measure.preflight import (  # noqa: I001 the order of the checks in 
     pcie as pcie,
     gpu as gpu,
     gpu_health as gpu_health,
+    gpu_limits as gpu_limits,
     memory as memory,
     network as network,
     names as names,

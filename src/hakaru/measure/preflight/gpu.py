@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hakaru.measure.node.driver import CLOCK_FIELDS, LINK_FIELDS, bus_id, query, query_cards
+from hakaru.measure.node.driver import (
+    APPLICATION_FIELDS,
+    CLOCK_FIELDS,
+    LINK_FIELDS,
+    POWER_FIELDS,
+    bus_id,
+    query,
+    query_cards,
+)
 from hakaru.measure.node.machine import HANGS, Absent, Machine, NotInstalled, Unread
 from hakaru.measure.preflight.check import Ask, Finding, failed, node_check, passed, warned
 from hakaru.measure.preflight.facts import Node, fact
@@ -16,7 +24,7 @@ from hakaru.registry import listed
 FIELDS = (
     "index", "uuid", "name", "pci.bus_id", "driver_version", "memory.total", "persistence_mode",
     "ecc.mode.current", "ecc.errors.uncorrected.volatile.total", "retired_pages.pending", "mig.mode.current",
-    *LINK_FIELDS, *CLOCK_FIELDS,
+    *LINK_FIELDS, *CLOCK_FIELDS, *APPLICATION_FIELDS, "clocks.max.sm", *POWER_FIELDS,
 )  # fmt: skip
 LOST = re.compile(r"GPU is lost|Unknown Error|requires reset|^ERR!?$", re.IGNORECASE)
 LOAD = "sudo modprobe nvidia && nvidia-smi"

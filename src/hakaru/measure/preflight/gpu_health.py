@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from shlex import quote
-from typing import Any
 
-from hakaru.measure.node.driver import CLOCK_FIELDS, NO_VALUE, SLOWING, slowing
+from hakaru.measure.node.driver import CLOCK_FIELDS, SLOWING, slowing
 from hakaru.measure.node.machine import Absent, Unread
 from hakaru.measure.preflight.check import Ask, Finding, Judged, failed, node_check, passed, warned
 from hakaru.measure.preflight.facts import Node
 from hakaru.measure.preflight.gpu import cards, label
+from hakaru.measure.preflight.gpu_fields import refuse_gaps, share_of, values_of
 from hakaru.measure.preflight.pcie import reseat
 
 POWER_CAP = 0x4
@@ -29,8 +28,8 @@ REPAIRS = {
 )
 def gpu_pcie_width(node: Node, ask: Ask) -> Finding:
     here = cards(node, ask)
-    now = _values(here, "pcie.link.width.current", int)
-    most = _values(here, "pcie.link.width.max", int)
+    now = values_of(here, "pcie.link.width.current", int)
+    most = values_of(here, "pcie.link.width.max", int)
     narrow = [
         (card, now[bus], most[bus])
         for card in here
@@ -53,11 +52,11 @@ def gpu_pcie_width(node: Node, ask: Ask) -> Finding:
 def gpu_ecc_errors(node: Node, ask: Ask) -> Finding:
     here = cards(node, ask)
     field = "ecc.errors.uncorrected.volatile.total"
-    errors = _values(here, field, int)
+    errors = values_of(here, field, int)
     bad = [card for card in here if errors.get(card["bus"], 0)]
     if not bad:
-        _refuse_gaps(here, errors, field)
-        return passed(f"none on {_of(errors, here)}", "none")
+        refuse_gaps(here, errors, field)
+        return passed(f"none on {share_of(errors, here)}", "none")
     found = ", ".join(f"{label(card)}: {errors[card['bus']]:,} uncorrected" for card in bad)
     fix = f"sudo nvidia-smi -i {quote(bad[0]['bus'])} -r  # if the errors return, replace the card"
     return failed(found, "none", fix)
@@ -81,7 +80,7 @@ def gpu_memory_repair(node: Node, ask: Ask) -> Finding:
     if not asked:
         raise Absent("these GPUs report neither remapped rows nor retired pages")
     for field, values in asked.items():
-        _refuse_gaps(known, values, field)
+        refuse_gaps(known, values, field)
     return passed("none", "none")
 
 
@@ -126,11 +125,11 @@ def gpu_mig(node: Node, ask: Ask) -> Finding:
 def gpu_throttling(node: Node, ask: Ask) -> Finding:
     here = cards(node, ask)
     field = next((name for name in CLOCK_FIELDS if name in here[0]), CLOCK_FIELDS[0])
-    bits = _values(here, field, lambda text: int(text, 0))
+    bits = values_of(here, field, lambda text: int(text, 0))
     slow = {bus: value & sum(SLOWING) for bus, value in bits.items() if value & sum(SLOWING)}
     if not slow:
-        _refuse_gaps(here, bits, field)
-        return passed(f"none on {_of(bits, here)}", "no throttling")
+        refuse_gaps(here, bits, field)
+        return passed(f"none on {share_of(bits, here)}", "no throttling")
     found = ", ".join(
         f"{label(card)}: {', '.join(slowing(slow[card['bus']]))}"
         for card in here
@@ -160,11 +159,11 @@ def gpu_processes(node: Node, ask: Ask) -> Finding:
 def _all_in(node: Node, ask: Ask, field: str, wanted: str, otherwise: Judged, fix: str) -> Finding:
     """All cards in one mode; models without that mode are left out."""
     here = cards(node, ask)
-    modes = _values(here, field, str)
+    modes = values_of(here, field, str)
     off = [card for card in here if modes.get(card["bus"], wanted) != wanted]
     if not off:
-        _refuse_gaps(here, modes, field)
-        return passed(f"{wanted.lower()} on {_of(modes, here)}", wanted.lower())
+        refuse_gaps(here, modes, field)
+        return passed(f"{wanted.lower()} on {share_of(modes, here)}", wanted.lower())
     found = ", ".join(f"{label(card)}: {modes[card['bus']]}" for card in off)
     return otherwise(found, wanted.lower(), fix.format(bus=quote(off[0]["bus"])))
 
@@ -179,7 +178,7 @@ def _repairs(
     asked = {}
     for field in REPAIRS:
         with suppress(Absent):
-            asked[field] = _values(here, field, _is_yes)
+            asked[field] = values_of(here, field, _is_yes)
     bad = [
         (card, REPAIRS[field])
         for card in here
@@ -192,34 +191,6 @@ def _repairs(
 def _is_yes(text: str) -> bool:
     """nvidia-smi writes Yes and No, and for rows 1 and 0."""
     return {"yes": True, "1": True, "no": False, "0": False}[text.lower()]
-
-
-def _refuse_gaps(here: list[dict[str, str]], values: Mapping[str, Any], field: str) -> None:
-    """Raise where a card has no value although another card of its model has one."""
-    models = {card["name"] for card in here if card["bus"] in values}
-    silent = [card for card in here if card["bus"] not in values and card["name"] in models]
-    if silent:
-        names = ", ".join(map(label, silent))
-        raise Unread(f"{names}: no value of {field}, which other cards of the model report")
-
-
-def _of(values: Mapping[str, Any], here: list[dict[str, str]]) -> str:
-    """`8 GPUs`, or `7 of 8 GPUs` where a card of another model does not report it."""
-    num = len(values)
-    return f"{num} GPUs" if num == len(here) else f"{num} of {len(here)} GPUs"
-
-
-def _values(here: list[dict[str, str]], field: str, read: Callable[[str], Any]) -> dict[str, Any]:
-    """The field's value of each card that has one, by bus id; n/a where none has."""
-    if any(field not in card for card in here):
-        raise Unread(f"nvidia-smi of this driver does not report {field}")
-    texts = {card["bus"]: card[field] for card in here if card[field].lower() not in NO_VALUE}
-    if not texts:
-        raise Absent(f"these GPUs do not report {field}")
-    try:
-        return {bus: read(text) for bus, text in texts.items()}
-    except (ValueError, KeyError):
-        raise Unread(f"{field}: not understood: {', '.join(texts.values())}"[:200]) from None
 
 
 def _generations(here: list[dict[str, str]]) -> str:
