@@ -14,6 +14,7 @@ from hakaru.figures.measure.view import ARROW, RunView
 from hakaru.figures.measure.words import amount, interval_text, meter_text
 from hakaru.measure._base import BENCHMARKS, load_all
 from hakaru.measure.record import Measurement, Run, shown_parameters
+from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.verdict import EXIT_CODES, MEANINGS, ORDER, Verdict
 from hakaru.registry import listed
 
@@ -41,7 +42,7 @@ def run_lines(run: Run, width: int, tail: Sequence[str], every: bool) -> Iterato
     hidden = ""
     if every or any(each.samples for each in run.measurements):
         columns = _columns(run, every)
-        hidden = _hidden(run, len(columns[0].cells))
+        hidden = "" if every else _hidden(run, len(columns[0].cells))
         yield from table_lines(columns, 3, width)
         yield "", ""
     for note in filter(None, (hidden, _without_peers(run), *_notes(view), *tail)):
@@ -88,9 +89,9 @@ def to_json(run: Run, **more: Any) -> dict[str, Any]:
 
 
 def _interval(each: Measurement) -> str:
-    """The ends of the median's interval; one repetition has none."""
+    """The ends of the median's interval; too few independent repetitions have none of any use."""
     interval = each.interval
-    if interval is None or len(each.samples) < 2:
+    if interval is None or interval.level < LEAST_LEVEL:
         return "–"
     return interval_text(interval.low, interval.high)
 
@@ -109,6 +110,7 @@ def _as_json(each: Measurement) -> dict[str, Any]:
         "median": interval.median if interval else None,
         "low": interval.low if interval else None,
         "high": interval.high if interval else None,
+        "level": interval.level if interval else None,
         "num_repetitions": len(each.samples),
         "reference": each.reference,
         "compared_with": each.compared_with,
@@ -126,14 +128,28 @@ def _grouped(named: Sequence[Measurement]) -> list[str]:
         groups.setdefault((each.verdict, alike), []).append(each)
     lines = []
     for (verdict, _), found in groups.items():
-        reason = found[0].reason
         places = list(dict.fromkeys(_place(each) for each in found))
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
         names = listed(dict.fromkeys(each.benchmark for each in found), MOST_BENCHMARKS)
         points = list(dict.fromkeys((e.benchmark, shown_parameters(e.parameters)) for e in found))
         at = f" {points[0][1]}" if len(points) == 1 else f" ({len(points)} settings)"
-        lines.append(f"  {verdict}: {', '.join(places[:3])}{more}: {names}{at}: {reason}")
+        lines.append(f"  {verdict}: {', '.join(places[:3])}{more}: {names}{at}{_reason(found)}")
     return lines
+
+
+def _reason(found: Sequence[Measurement]) -> str:
+    """As `: too hot`; where the numbers differ, whose they are: `, such as n1/cuda:0: 5.8% slower`."""
+    first = found[0]
+    if all(each.reason == first.reason for each in found):
+        return f": {first.reason}"
+    own = (_place(first), first.benchmark, shown_parameters(first.parameters))
+    others = [(_place(each), each.benchmark, shown_parameters(each.parameters)) for each in found]
+    told = [
+        text
+        for text, texts in zip(own, zip(*others, strict=True), strict=True)
+        if len(set(texts)) > 1
+    ]  # what tells it from the others of the line
+    return f", such as {' '.join(told or (first.quantity,))}: {first.reason}"
 
 
 def _columns(run: Run, every: bool) -> list[Column]:
@@ -152,8 +168,8 @@ def _columns(run: Run, every: bool) -> list[Column]:
 
 
 def _hidden(run: Run, num_rows: int) -> str:
-    """How many measurements have no row of their own."""
-    num = len(run.measurements)
+    """How many measurements have no row of their own; as in the headline, a search's steps are none."""
+    num = len(_judged(run))
     if num_rows >= num:
         return ""
     return f"{num - num_rows:,} of {num:,} measurements have no row of their own here: --all shows them."
