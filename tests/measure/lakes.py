@@ -124,7 +124,12 @@ def _card(
         lack = slow.get(card, 0.0)
         true = rate * factor_of_card * (1 - lack) * (1 - drop)
         samples = true * random.normal(1.0, NOISE, AGAIN if lack else FIRST)
-        link = {"width": 8 if lack > 0.4 else 16, "max_width": 16, "generation": 4}
+        link = {
+            "width": 8 if lack > 0.4 else 16,
+            "max_width": 16,
+            "generation": 4,
+            "max_generation": 4,
+        }
         yield measured(
             benchmark=benchmark, parameters=parameters, quantity=quantity, unit=unit,
             host=_host(card // cards_per_node), device=f"cuda:{card % cards_per_node}",

@@ -131,6 +131,18 @@ def link_problem(link: dict[str, Any]) -> str | None:
     return "; ".join(found) or None
 
 
+def unread_of_link(link: dict[str, Any]) -> str | None:
+    """What of a link is unknown, in words: nobody then said that it is as wide and fast as it can be."""
+    names = {
+        "width": "width",
+        "max_width": "widest",
+        "generation": "generation",
+        "max_generation": "newest generation",
+    }
+    unread = [text for name, text in names.items() if link.get(name) is None]
+    return f"unread of its PCIe link: {', '.join(unread)}" if unread else None
+
+
 def _is_less(value: object, most: object) -> bool:
     return isinstance(value, int) and isinstance(most, int) and 0 < value < most
 

@@ -175,6 +175,9 @@ def _with_link(each: Measurement) -> Measurement:
         return each
     limit = each.validity.get("link_limit_gbytes_s")
     problem = gpu.link_problem(link) or gpu.copy_problem(limit, each.median)
+    unread = gpu.unread_of_link(link)
+    if unread and problem is None and each.verdict is Verdict.GOOD:
+        return replace(each, reason=f"{each.reason}; {unread}")
     if problem is None or not _is_compared(each):
         return each
     reason = f"{problem}; {each.reason}" if each.verdict is Verdict.SLOW else problem

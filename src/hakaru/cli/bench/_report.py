@@ -159,8 +159,8 @@ def _columns(run: Run, every: bool) -> list[Column]:
     if len(devices) > FEW_DEVICES and not every:
         groups = _by_subject(main).values()
         rows = [_summary(group) if len(group) > 1 else _row(group[0]) for group in groups]
-    names = ("benchmark", "parameters", "device", "quantity", "median", "95 %", "n", "verdict")
-    numbers = ("median", "95 %", "n")
+    names = ("benchmark", "parameters", "device", "quantity", "median", "interval", "n", "verdict")
+    numbers = ("median", "interval", "n")
     return [
         Column(name, [row[at] for row in rows], right=name in numbers, wraps=name == "parameters")
         for at, name in enumerate(names)

@@ -20,7 +20,6 @@ from hakaru.safety.processes import module_command
 
 MODULE = "hakaru.measure.preflight"
 TIMEOUT_S = 60.0
-RULER = re.compile(r"^-{20,}[ \t]*$", re.MULTILINE)
 
 
 def ask_here() -> list[dict[str, Any]]:
@@ -148,17 +147,6 @@ def _ask(name: str, command: Sequence[str]) -> dict[str, Any]:
     except OSError as error:
         return unanswered(name, f"{command[0]} cannot be started: {error.strerror}")
     if done.returncode != 0:
-        why = _reason(done.stderr)
+        why = last_words(done.stderr)[:300] or "no message"
         return unanswered(name, f"asking {name} failed with exit code {done.returncode}: {why}")
     return read_answer(name, done.stdout, asked, time.time())
-
-
-def _reason(stderr: str) -> str:
-    """What ssh or Python said; mpirun's box between two rulers is advice, and its first lines sum it up."""
-    parts = RULER.split(stderr)
-    words = last_words("\n".join(parts[::2])) or " ".join(_paragraph("".join(parts[1:2])).split())
-    return words[:300] or "no message"
-
-
-def _paragraph(text: str) -> str:
-    return text.strip().partition("\n\n")[0]
