@@ -84,8 +84,9 @@ def test_a_narrow_link_needs_no_repetitions() -> None:
 
 def test_what_could_not_be_read_of_a_link_is_said() -> None:
     link: dict[str, int | None] = {"width": 16, "max_width": 16, "generation": 4}
-    whole = replace(measured(), validity={"link": link | {"max_generation": 4}})
-    part = replace(measured(), validity={"link": link | {"max_generation": None, "width": None}})
+    card = measured(100, 101, 99)
+    whole = replace(card, validity={"link": link | {"max_generation": 4}})
+    part = replace(card, validity={"link": link | {"max_generation": None, "width": None}})
     judged = [judge_devices([each], Limits())[0] for each in (whole, part)]
     assert verdicts(judged) == ["good", "good"]
     assert [each.reason.partition("unread")[2] for each in judged] == [
