@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 
 from hakaru.measure.statistics import Interval, median_interval
@@ -82,6 +83,8 @@ def _gemm(rounds: int) -> Interval:
     from hakaru.measure import validity
     from hakaru.measure._base import load_all
     from hakaru.measure.context import Alone, Context
+    from hakaru.measure.device._reference import reference
+    from hakaru.measure.device.gemm import Matrices
     from hakaru.measure.devices import cores, placed
     from hakaru.measure.protocol import Rule, prepare, take_turns
 
@@ -99,10 +102,10 @@ def _gemm(rounds: int) -> Interval:
     with placed(device):
         case = load_all().get("gemm").prepare(Context(device, Alone()), dtype="fp32", size=SIZE)
         timed = prepare(case, Rule(block_s=BLOCK_S), Alone())
-        a, b = torch.rand(SIZE, SIZE), torch.rand(SIZE, SIZE)
-        c = torch.empty(SIZE, SIZE)
+        own = cycle(Matrices(reference("fp32", SIZE), "cpu").places)  # as many as the case has
 
         def bare() -> float:
+            a, b, c = next(own)
             begin = time.perf_counter()
             for _ in range(timed.num_steps):
                 torch.mm(a, b, out=c)

@@ -15,12 +15,12 @@ import torch
 from hakaru.measure import devices
 from hakaru.measure._base import WrongResult, load_all
 from hakaru.measure.context import Alone, Context
-from hakaru.measure.device import _arrays, _probe, _reference
+from hakaru.measure.device import _arrays, _probe, _reference, _shared
 from hakaru.measure.device import memory as memory_module
 from hakaru.measure.device._arrays import Room, last_level_cache_bytes
 from hakaru.measure.device._probe import Unusable, probe_types
 from hakaru.measure.device._reference import Reference, reference
-from hakaru.measure.device.gemm import EVERY, Checksums, auto_size
+from hakaru.measure.device.gemm import EVERY, MOST_PLACES, Checksums, Matrices, auto_size
 from hakaru.measure.device.memory import num_wrong, settled_link
 from hakaru.measure.devices import Device, local_cores, torch_names
 from hakaru.measure.task import Item
@@ -141,12 +141,12 @@ def test_a_checksum_sees_one_flipped_bit_and_counts_a_few_blocks(shape: tuple[in
     result = torch.rand(shape, dtype=torch.float16)
     sums = Checksums(result)
     for _ in range(EVERY + 1):
-        sums.add()
+        sums.add(result)
     assert not sums.differ()
-    assert len(sums._sums) == 2
+    assert len(sums._sums) == 3
     result.view(torch.int16)[1, 1] ^= 1
     for _ in range(EVERY):
-        sums.add()
+        sums.add(result)
     assert sums.differ()
 
 
@@ -378,32 +378,77 @@ def test_memory_that_corrupts_what_is_read_is_found(
     case = load_all().get("memory").prepare(CORE, operation=operation, mib=1)
     case.step()
     case.check()
-    arrays = _arrays.arrays_for(CORE.device, 2**17)
+    (arrays,) = _shared.IN_USE.values()
     arrays.a[100_000] += 1
     case.step()
     with pytest.raises(WrongResult, match="1 of 131,072 elements"):
         case.check()
 
 
-def test_cores_of_a_numa_node_share_arrays_and_are_checked_alone() -> None:
-    benchmark = load_all().get("memory")
-    one, other = (benchmark.prepare(CORE, operation="copy", mib=1) for _ in range(2))
-    assert len(_arrays._IN_USE) == 1
+@pytest.mark.parametrize(
+    ("name", "parameters", "written_by"),
+    [
+        ("memory", {"operation": "copy", "mib": 1}, (torch.Tensor, "copy_")),
+        ("host-copy", {"direction": "to-device", "mib": 1}, (torch.Tensor, "copy_")),
+        ("gemm", {"dtype": "fp32", "size": 64}, (torch, "mm")),
+    ],
+)
+def test_cores_of_a_numa_node_share_their_data_and_are_checked_alone(
+    name: str, parameters: dict[str, Any], written_by: tuple[Any, str]
+) -> None:
+    benchmark = load_all().get(name)
+    one, other = (benchmark.prepare(CORE, **parameters) for _ in range(2))
+    assert len(_shared.IN_USE) == 1
     one.step()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.Tensor, "copy_", lambda *_: None)  # this core writes nothing
+        patch.setattr(*written_by, lambda *_, **__: None)  # this core writes nothing
         with pytest.raises(WrongResult):
             other.check()
     one.check()
     del one, other
-    assert not _arrays._IN_USE  # freed before the next item
+    assert not _shared.IN_USE  # freed before the next item
+
+
+def test_products_take_turns_in_several_places_and_each_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[int] = []
+    true = torch.mm
+
+    def noted(a: Any, b: Any, *, out: Any = None) -> Any:
+        seen.append(a.data_ptr())
+        return true(a, b, out=out)
+
+    monkeypatch.setattr(torch, "mm", noted)
+    benchmark = load_all().get("gemm")
+    cases = [benchmark.prepare(CORE, dtype="fp64", size=64) for _ in range(2)]
+    seen.clear()
+    for _ in range(2 * MOST_PLACES):
+        for case in cases:
+            case.step()
+            case.sync()
+    assert len(set(seen)) == MOST_PLACES
+    assert seen[::2] == seen[1::2]  # both cores meet the same places in the same order
+    (matrices,) = _shared.IN_USE.values()
+    matrices.places[5][0][0, 0] += 1
+    for _ in range(EVERY * MOST_PLACES):
+        cases[0].step()
+        cases[0].sync()
+    with pytest.raises(WrongResult, match="two results"):
+        cases[0].check()
+
+
+@pytest.mark.parametrize(("size", "num"), [(64, 7), (1024, 3), (2048, 1)])
+def test_matrices_take_little_memory_in_all_places(size: int, num: int) -> None:
+    matrices = Matrices(reference("fp64", size), "cpu")
+    assert len(matrices.places) == num
 
 
 def test_a_core_knows_its_numa_node(tmp_path: Path) -> None:
     (tmp_path / "cpu5/node1").mkdir(parents=True)
-    assert _arrays.numa_node(Device("cpu:5", "core", (5,)), tmp_path) == "node1"
-    assert _arrays.numa_node(Device("cpu:6", "core", (6,)), tmp_path) == ""
-    assert _arrays.numa_node(Device("cuda:0", "A100", (5,)), tmp_path) == ""
+    assert _shared.numa_node(Device("cpu:5", "core", (5,)), tmp_path) == "node1"
+    assert _shared.numa_node(Device("cpu:6", "core", (6,)), tmp_path) == ""
+    assert _shared.numa_node(Device("cuda:0", "A100", (5,)), tmp_path) == ""
 
 
 def test_a_last_chunk_may_be_shorter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from hakaru.measure.context import torch
 from hakaru.measure.devices import SYS_CPU, SYS_NODE, Device
@@ -80,28 +79,6 @@ class Arrays:
         self.a = self.pattern.repeat(num // PERIOD)
         self.b = found.ones_like(self.a)
         self.out = found.zeros_like(self.a)
-
-
-_IN_USE: WeakValueDictionary[tuple[str, str, int], Arrays] = WeakValueDictionary()
-
-
-def arrays_for(device: Device, num: int) -> Arrays:
-    """The device's arrays of so many numbers; the cores of a NUMA node take turns with the same ones.
-
-    Arrays for each of 64 cores would fill the memory, and take minutes to make.
-    """
-    key = (device.torch_name, numa_node(device), num)
-    found = _IN_USE.get(key)
-    if found is None:
-        found = _IN_USE[key] = Arrays(device.torch_name, num)
-    return found
-
-
-def numa_node(device: Device, sys_cpu: Path = SYS_CPU) -> str:
-    """The name of the node that a device's first core is on; empty for a GPU and where it is unknown."""
-    if device.kind == "gpu" or not device.cores:
-        return ""
-    return min((path.name for path in sys_cpu.glob(f"cpu{device.cores[0]}/node[0-9]*")), default="")
 
 
 def last_level_cache_bytes(cores: Sequence[int], sys_cpu: Path = SYS_CPU) -> int | None:
