@@ -77,6 +77,8 @@ def limit(watts: str, enforced: str | None = None) -> dict[str, str]:
         (ALL, limit("[N/A]", "300.00"), "warn", "the board or the chassis enforces it"),
         (ALL, limit("300.00", "[N/A]"), "warn", "-pl 400"),
         (3, limit("[N/A]"), "not measured", BUSES[3]),
+        (3, limit("400.00", "[N/A]"), "not measured", "no value of enforced.power.limit"),
+        (3, limit("[N/A]", "400.00"), "not measured", "no value of power.limit"),
         (3, {"power.default_limit": "[N/A]"}, "not measured", BUSES[3]),
         (3, limit("nan"), "not measured", "nan"),
         (ALL, dict.fromkeys(POWER, "[Not Supported]"), "n/a", "do not report power.limit"),

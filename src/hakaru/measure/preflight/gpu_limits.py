@@ -105,16 +105,17 @@ def power_limits(here: Sequence[Card]) -> dict[str, float]:
     for values in _known(here, (LIMIT, ENFORCED)):
         for bus, watts in values.items():
             found[bus] = min(watts, found.get(bus, watts))
-    refuse_gaps(here, found, LIMIT)
     return found
 
 
 def _known(here: Sequence[Card], fields: Sequence[str]) -> list[dict[str, float]]:
-    """The fields of which there is one at all; n/a where the cards have none."""
+    """The fields that a card reports, without a gap in any of them; n/a where no card reports one."""
     found = []
     for field in fields:
         with suppress(Absent):
-            found.append(values_of(here, field, _number))
+            values = values_of(here, field, _number)
+            refuse_gaps(here, values, field)
+            found.append(values)
     if not found:
         raise Absent(f"these GPUs do not report {fields[0]}")
     return found
