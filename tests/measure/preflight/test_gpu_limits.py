@@ -114,6 +114,10 @@ def test_a_driver_without_the_fields_does_not_pass(
         (ALL, limit("500.00"), "fail", "1410 MHz, 500 W on gpu01"),
         (3, limit("500.00"), "fail", "1410 MHz, 400 or 500 W on gpu01"),
         (ALL, {"clocks.max.sm": "1275"}, "fail", "1275 MHz, 400 W on gpu01"),
+        (3, limit("399.97"), "pass", "1410 MHz, 400 W on 2 nodes"),
+        (ALL, limit("399.02"), "pass", "1410 MHz, 400 W on 2 nodes"),
+        (3, limit("398.99"), "fail", "1410 MHz, 399 or 400 W on gpu01"),
+        (3, {"power.limit": "[N/A]"}, "not measured", "gpu01: GPU 3"),
         (3, {"clocks.max.sm": "[N/A]"}, "not measured", "gpu01: GPU 3"),
         (ALL, {"clocks.max.sm": "[N/A]"}, "fail", "unknown MHz, 400 W on gpu01"),
     ],
@@ -129,6 +133,32 @@ def test_cards_of_one_model_must_be_limited_alike_on_all_nodes(
 
     assert (found.status, text in found.found) == (status, True)
     assert (preflight.verdict is Verdict.GOOD) == (status == "pass")
+
+
+@pytest.mark.parametrize(
+    "watts", [("299.50", "299.49"), ("300.50", "299.51"), ("299.97", "300.02")]
+)
+def test_limits_within_a_rounding_are_the_same(tmp_path: Path, watts: tuple[str, str]) -> None:
+    nodes = (Fake("gpu01"), Fake("gpu02"))
+    for node, each in zip(nodes, watts, strict=True):
+        for card in node.gpus:
+            card |= limit(each)
+    preflight = judge(fleet(tmp_path, *nodes), Ask(16, 8, gpus_per_node=8))
+
+    assert finding(preflight, "same-gpu-limits", "all nodes").status == "pass"
+
+
+def test_limits_of_one_model_do_not_round_those_of_another(tmp_path: Path) -> None:
+    nodes = (Fake("gpu01"), Fake("gpu02"))
+    for node, watts in zip(nodes, ("399.80", "400.00"), strict=True):
+        node.gpus[3] |= limit("400.90") | {"name": "T1000"}
+        node.gpus[4] |= limit(watts)
+    found = finding(
+        judge(fleet(tmp_path, *nodes), Ask(16, 8, gpus_per_node=8)), "same-gpu-limits", "all nodes"
+    )
+
+    assert found.status == "pass"
+    assert "80GB: 1410 MHz, 400 W; T1000: 1410 MHz, 401 W on 2 nodes" in found.found
 
 
 def test_cards_that_report_no_limits_do_not_pass_as_alike(tmp_path: Path) -> None:

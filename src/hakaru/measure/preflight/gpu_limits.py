@@ -7,7 +7,7 @@ others of its model fails: all ranks wait for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from shlex import quote
 
@@ -33,6 +33,7 @@ from hakaru.measure.preflight.gpu import cards, label
 from hakaru.measure.preflight.gpu_fields import refuse_gaps, values_of
 
 Card = dict[str, str]
+Reading = tuple[str, float]  # a model, and watts
 CLOCKS = {"graphics": APPLICATION_FIELDS[:2], "memory": APPLICATION_FIELDS[2:]}
 LIMIT, ENFORCED, DEFAULT = POWER_FIELDS
 ROUNDING_W = 1.0
@@ -96,7 +97,8 @@ def same_gpu_limits(nodes: Sequence[Node], ask: Ask) -> Finding:
         "nvidia-smi --query-gpu=index,name,clocks.max.sm,power.limit,enforced.power.limit --format=csv"
         "  # then sudo nvidia-smi -i INDEX -pl WATTS"
     )
-    return compare(nodes, ask, lambda node: _limits(cards(node, ask)), failed, fix)
+    rounded = _rounded(nodes, ask)
+    return compare(nodes, ask, lambda node: _limits(cards(node, ask), rounded), failed, fix)
 
 
 def power_limits(here: Sequence[Card]) -> dict[str, float]:
@@ -192,9 +194,29 @@ def _ids(here: Sequence[Card], buses: Mapping[str, str] | Sequence[str]) -> str:
     return quote(",".join(str(card["index"]) for card in here if card["bus"] in buses))
 
 
-def _limits(here: list[Card]) -> str:
+def _rounded(nodes: Sequence[Node], ask: Ask) -> dict[Reading, float]:
+    """Each power limit on any node in whole watts, the same for those of a model within a rounding."""
+    readings = defaultdict(set)
+    for node in nodes:
+        with suppress(Absent, Unread):  # `compare` reads the node again and reports it
+            for model, watts in _readings(cards(node, ask)).values():
+                readings[model].add(watts)
+    return {(model, watts): same for model, each in readings.items() for watts, same in _same(each)}
+
+
+def _same(readings: Iterable[float]) -> Iterator[tuple[float, float]]:
+    """Each reading with the limit that it stands for: 399.97 W beside 400 W is 400 W."""
+    highest = INFINITE
+    for watts in sorted(readings, reverse=True):
+        if watts < highest - ROUNDING_W:
+            highest = watts
+        yield watts, float(round(highest))
+
+
+def _limits(here: list[Card], rounded: Mapping[Reading, float]) -> str:
     """`NVIDIA A100: 1410 MHz, 400 W`; two values where cards of one model differ."""
-    clocks, power = _most_clocks(here), _limits_or_none(here)
+    clocks = _most_clocks(here)
+    power = {bus: rounded[reading] for bus, reading in _readings(here).items()}
     if not clocks and not power:
         raise Absent("these GPUs report neither their highest clock nor a power limit")
     models = sorted({card["name"] for card in here})
@@ -213,11 +235,15 @@ def _most_clocks(here: list[Card]) -> dict[str, float]:
     return found
 
 
-def _limits_or_none(here: list[Card]) -> dict[str, float]:
+def _readings(here: list[Card]) -> dict[str, Reading]:
+    """Of each card that reports a power limit."""
     try:
-        return power_limits(here)
+        limits = power_limits(here)
     except Absent:
         return {}
+    return {
+        card["bus"]: (card["name"], limits[card["bus"]]) for card in here if card["bus"] in limits
+    }
 
 
 def _text(here: list[Card], model: str, values: Mapping[str, float]) -> str:
