@@ -214,6 +214,8 @@ def test_a_choice_of_devices_makes_the_others_no_loss() -> None:
     made = baseline.make_baseline("ok", run_of(*cards, core))
     whole = judge_by(cards[:1], made, QUICK)
     assert [each.verdict for each in whole] == [Verdict.GOOD, Verdict.FAILED, Verdict.NOT_MEASURED]
-    assert [each.verdict for each in judge_by(cards[:1], made, QUICK, is_part=True)] == [
-        Verdict.GOOD
-    ]
+    chosen = judge_by(cards[:1], made, QUICK, "devices")
+    assert [each.verdict for each in chosen] == [Verdict.GOOD]
+    of_kind = judge_by(cards[:3], made, QUICK, "kinds")
+    assert [each.verdict for each in of_kind] == [*[Verdict.GOOD] * 3, Verdict.FAILED]
+    assert of_kind[-1].reason == "3 of 4 devices were measured"

@@ -10,6 +10,7 @@ import pytest
 
 from hakaru.measure import condition, validity
 from hakaru.measure.condition import contamination, while_working
+from hakaru.measure.context import Alone
 from hakaru.measure.devices import Device
 
 QUIET = validity.Reading(10.0, 0.0, 0.0, 0.0, 0.0, None, 0.0, 0.0, 0.0)
@@ -111,6 +112,18 @@ def test_a_card_works_until_the_driver_has_answered() -> None:
     assert while_working(step, lambda: steps.append("sync"), ask) == 7
     assert steps[:2] == ["step", "sync"]
     assert steps[-1] == "sync"
+
+
+def test_ranks_work_together_until_each_has_its_answer() -> None:
+    """One that has its answer goes on, as its steps are the others' too."""
+    steps: list[int] = []
+
+    class Group(Alone):
+        def maximum(self, *values: float) -> tuple[float, ...]:
+            return (1.0,) if len(steps) < 5 else values  # until then another rank waits
+
+    assert while_working(lambda: steps.append(1), lambda: None, lambda: 7, Group()) == 7
+    assert len(steps) >= 5
 
 
 def test_a_question_that_fails_is_an_error() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hakaru.measure import gpu
+from hakaru.measure.node.driver import CLOCK_FIELDS
 from hakaru.measure.node.machine import Machine
 
 ROW = ("GPU-aa, 00000000:07:00.0, NVIDIA A100, 8, 3, 4, 1410, 1410, 61, 250.5, "
@@ -33,6 +34,11 @@ def test_cards_are_read_with_null_for_missing_values() -> None:
     assert card["pcie.link.width.current"] == 8
     assert card["temperature.gpu"] is None
     assert gpu.slowing_reasons(card) == ["power cap", "software thermal slowdown"]
+    assert gpu.slowing_reasons(card | dict.fromkeys(CLOCK_FIELDS, "0x0000000000000000")) == []
+    assert (
+        gpu.slowing_reasons(card | dict.fromkeys(CLOCK_FIELDS)) is None
+    )  # not read: not "nothing"
+    assert gpu.slowing_reasons(card | dict.fromkeys(CLOCK_FIELDS, "what")) is None
 
 
 def test_half_a_line_is_no_card() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,6 +93,19 @@ def test_what_could_not_be_read_of_a_link_is_said() -> None:
     assert [each.reason.partition("unread")[2] for each in judged] == [
         "", " of its PCIe link: width, newest generation",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("clocks", [{}, {"clocks.sm": 1410, "slowed_by": None}])
+def test_a_card_whose_driver_is_silent_is_not_said_to_be_at_full_speed(
+    clocks: dict[str, Any],
+) -> None:
+    card = replace(measured(100, 101, 99), validity={"clocks": clocks})
+    (judged,) = judge_devices([card], Limits())
+    assert judged.verdict is Verdict.GOOD
+    assert judged.reason.endswith("; unread: what slows the card down")
+    for known in ({"slowed_by": []}, {"core_mhz": 2400.0}):
+        (judged,) = judge_devices([replace(card, validity={"clocks": known})], Limits())
+        assert "unread" not in judged.reason
 
 
 QUOTA = {"quota": "a CPU quota stopped it 50% of the time"}

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 from hakaru.errors import HakaruError
 from hakaru.measure._base import Better, load_all
@@ -27,6 +27,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 EVERYWHERE = "any"
 LEAST, MOST = 1e-12, 1e18  # a median outside is no measurement
 LACKING = "the baseline has it and this run does not"
+# what of it was asked for: everything, kinds of devices such as cuda, or single devices
+Part = Literal["", "kinds", "devices"]
 
 
 @dataclass(frozen=True)

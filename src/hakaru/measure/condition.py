@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from hakaru.measure import gpu, validity
-from hakaru.measure.context import torch
+from hakaru.measure.context import Alone, Ranks, torch
 from hakaru.measure.devices import Device
 from hakaru.measure.protocol import Timed
 
@@ -54,11 +54,12 @@ def others_on(device: Device, friends: Collection[int] = ()) -> str | None:
     return f"other processes are on {where}: {others[:5]}" if others else None
 
 
-def state_under_load(device: Device, timed: Timed) -> dict[str, Any]:
+def state_under_load(device: Device, timed: Timed, ranks: Ranks | None = None) -> dict[str, Any]:
     """Clocks and, of a card, temperature, power and what slows it down, while it works."""
     if device.kind != "gpu":
         return clocks_now(device)
-    return while_working(timed.case.step, timed.case.sync, lambda: clocks_now(device))
+    case = timed.case
+    return while_working(case.step, case.sync, lambda: clocks_now(device), ranks)
 
 
 def clocks_now(device: Device) -> dict[str, Any]:
@@ -69,23 +70,28 @@ def clocks_now(device: Device) -> dict[str, Any]:
 
 
 def while_working(
-    step: Callable[[], object], sync: Callable[[], None], ask: Callable[[], Answer]
+    step: Callable[[], object],
+    sync: Callable[[], None],
+    ask: Callable[[], Answer],
+    ranks: Ranks | None = None,
 ) -> Answer:
     """The answer to a question about a card that works until it is answered, and no longer.
 
-    The driver takes a tenth of a second, or one, to answer; idle cards lower clocks and links at once.
+    The driver takes a tenth of a second, or one, to answer; idle cards lower clocks and links at once. Ranks
+    that work together go on until each of them has its answer.
     """
+    group = ranks or Alone()
     step()
     sync()
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask)
-        while not answer.done():
+        while group.maximum(float(not answer.done()))[0]:
             step()
             sync()
         return answer.result()
 
 
 def slowed(state: Mapping[str, Any]) -> str | None:
-    """The driver's reasons for lower clocks, in words; None where it has none."""
+    """The driver's reasons for lower clocks, in words; None where it has none or was not read."""
     reasons = state.get("slowed_by")
     return f"the driver slows it down: {', '.join(reasons)}" if reasons else None

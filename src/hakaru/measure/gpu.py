@@ -80,18 +80,18 @@ def strangers(listed: Sequence[int], own: int) -> list[int] | None:
     return [] if len(others) == 1 else others or None
 
 
-def slowing_reasons(card: dict[str, Any]) -> list[str]:
-    """What slows the card down at this moment."""
-    bits = next((card[name] for name in driver.CLOCK_FIELDS if card.get(name)), 0)
+def slowing_reasons(card: dict[str, Any]) -> list[str] | None:
+    """What slows the card down at this moment; None where the driver does not say."""
+    bits = [card[name] for name in driver.CLOCK_FIELDS if card.get(name) is not None]
     try:
-        return driver.slowing(int(str(bits), 0))
+        return driver.slowing(int(str(bits[0]), 0)) if bits else None
     except ValueError:
-        return []
+        return None
 
 
 def is_faulty(state: Mapping[str, Any]) -> bool:
     """Whether the cooling or the power supply slows the card down; a power cap may be meant."""
-    return not set(driver.FAULTS).isdisjoint(state.get("slowed_by", ()))
+    return not set(driver.FAULTS).isdisjoint(state.get("slowed_by") or ())
 
 
 def declared_link(bus: str | None, machine: Machine = HERE) -> dict[str, Any]:
@@ -141,6 +141,12 @@ def unread_of_link(link: dict[str, Any]) -> str | None:
     }
     unread = [text for name, text in names.items() if link.get(name) is None]
     return f"unread of its PCIe link: {', '.join(unread)}" if unread else None
+
+
+def unread_of_clocks(state: Mapping[str, Any]) -> str | None:
+    """That nobody said whether the driver slows the card down, in words; a core has its clock alone."""
+    is_known = "core_mhz" in state or state.get("slowed_by") is not None
+    return None if is_known else "unread: what slows the card down"
 
 
 def _is_less(value: object, most: object) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 from hakaru.errors import HakaruError
 from hakaru.measure import journal
 from hakaru.measure._base import Benchmark, Value, find_benchmarks
+from hakaru.measure.baseline import Part
 from hakaru.measure.fleet import QUICK, Limits
 from hakaru.measure.folders import bench_folder, own_bench_folder
 from hakaru.measure.place import host_name
@@ -62,7 +63,7 @@ class Plan:
     baseline: str | None = None
     tolerance: float | None = None
     on_gpu: bool = False
-    is_part: bool = False  # of the devices that the baseline has, as somebody chose them
+    part: Part = ""  # of what the baseline has, as somebody chose it
 
     @property
     def limits(self) -> Limits:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import median
 
 from hakaru.measure import gpu
-from hakaru.measure.baseline import Baseline, can_be_repeated
+from hakaru.measure.baseline import Baseline, Part, can_be_repeated
 from hakaru.measure.fleet import (
     CONFIDENCE,
     MOST_REPETITIONS,
@@ -72,16 +72,13 @@ def wanted_again(
 
 
 def judge_by(
-    measurements: Sequence[Measurement], baseline: Baseline, limits: Limits, is_part: bool = False
+    measurements: Sequence[Measurement], baseline: Baseline, limits: Limits, part: Part = ""
 ) -> list[Measurement]:
-    """Compare with a baseline; what it has and the run lacks is not measured.
-
-    Where only some devices were asked for (`is_part`), the others are not missing.
-    """
+    """Compare with a baseline; what was asked for of it and the run lacks is not measured."""
     known = {entry.subject[:2] for entry in baseline.entries}
     kept = [each for each in measurements if not _is_beside(each, baseline, known)]
     judged = [_against(each, baseline, limits) if can_be_repeated(each) else each for each in kept]
-    return [*judged, *_lacking(kept, baseline, is_part)]
+    return [*judged, *_lacking(kept, baseline, part)]
 
 
 def _is_beside(each: Measurement, baseline: Baseline, known: set[tuple[str, str]]) -> bool:
@@ -91,19 +88,19 @@ def _is_beside(each: Measurement, baseline: Baseline, known: set[tuple[str, str]
 
 
 def _lacking(
-    measurements: Sequence[Measurement], baseline: Baseline, is_part: bool
+    measurements: Sequence[Measurement], baseline: Baseline, part: Part
 ) -> Iterator[Measurement]:
     """What the baseline has and the run has not, or not on as many devices of a host."""
     models = {each.model for each in measurements}
     for entry in baseline.gated:
-        if is_part and entry.model not in models:
+        if part and entry.model not in models:
             continue
         own = {(e.host, e.device) for e in measurements if e.subject == entry.subject}
         hosts = Counter(host for host, _ in own)
         if not hosts:
             yield entry.missing()
         for host, count in hosts.items():
-            if count < entry.num_devices and not is_part:
+            if count < entry.num_devices and part != "devices":
                 reason = f"{count} of {entry.num_devices} devices were measured"
                 yield entry.missing(host).judged(Verdict.FAILED, reason)
 
@@ -175,21 +172,30 @@ def _with_link(each: Measurement) -> Measurement:
         return each
     limit = each.validity.get("link_limit_gbytes_s")
     problem = gpu.link_problem(link) or gpu.copy_problem(limit, each.median)
-    unread = gpu.unread_of_link(link)
-    if unread and problem is None and each.verdict is Verdict.GOOD:
-        return replace(each, reason=f"{each.reason}; {unread}")
-    if problem is None or not _is_compared(each):
+    if problem is None:
+        return _with_unread(each, gpu.unread_of_link(link))
+    if not _is_compared(each):
         return each
     reason = f"{problem}; {each.reason}" if each.verdict is Verdict.SLOW else problem
     return each.judged(Verdict.SLOW, reason)
 
 
+def _with_unread(each: Measurement, unread: str | None) -> Measurement:
+    """A good card of which something is not known says so."""
+    if unread is None or each.verdict is not Verdict.GOOD:
+        return each
+    return replace(each, reason=f"{each.reason}; {unread}")
+
+
 def _with_faults(each: Measurement) -> Measurement:
     """A card that its cooling or power supply slows down is slow, also if all its peers are."""
     clocks = each.validity.get("clocks")
-    is_faulty = isinstance(clocks, dict) and gpu.is_faulty(clocks)
+    if not isinstance(clocks, dict):
+        return each
     what = str(each.validity.get("throttled"))
-    if not is_faulty or not _is_compared(each) or what in each.reason:
+    if not gpu.is_faulty(clocks):
+        return _with_unread(each, gpu.unread_of_clocks(clocks))
+    if not _is_compared(each) or what in each.reason:
         return each
     reason = f"{what}; {each.reason}" if each.verdict is Verdict.SLOW else what
     return each.judged(Verdict.SLOW, reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from hakaru.cli.bench._options import (
 from hakaru.errors import HakaruError
 
 if TYPE_CHECKING:
-    from hakaru.measure.baseline import Baseline
+    from hakaru.measure.baseline import Baseline, Part
     from hakaru.measure.record import Run
 
 EPILOG = """\b
@@ -114,16 +115,23 @@ def _plan(baseline: Baseline, budget: float, tolerance: float, **launch: Any) ->
                 points[entry.benchmark].append(point)
     if not points:
         raise HakaruError(f"the baseline {baseline.name} has no benchmark that can be run here")
-    is_part = bool(launch["devices"])
-    if not is_part and launch["launcher"] == "local":
+    part = _part(launch["devices"])
+    if not part and launch["launcher"] == "local":
         launch["devices"] = _devices_of(baseline)
     plan = make_plan(
         names=tuple(points), quick=True, budget=budget, params=(), label=None, **launch
     )
     return replace(
         plan, points=points, baseline=baseline.name, tolerance=tolerance, label=GATE + baseline.name,
-        is_part=is_part,
+        part=part,
     )  # fmt: skip
+
+
+def _part(devices: Sequence[str]) -> Part:
+    """Whether single devices were chosen, or kinds such as `cuda`, of which all must be there."""
+    if not devices:
+        return ""
+    return "devices" if any(":" in name.rpartition("/")[2] for name in devices) else "kinds"
 
 
 def _devices_of(baseline: Baseline) -> tuple[str, ...]:

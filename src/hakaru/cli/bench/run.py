@@ -172,7 +172,7 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
         raise
     if plan.baseline is not None:
         baseline = load(lake.workspace, plan.baseline)
-        compared = judge_by(run.measurements, baseline, plan.limits, plan.is_part)
+        compared = judge_by(run.measurements, baseline, plan.limits, plan.part)
         run = replace(run, measurements=tuple(compared))
     try:
         if run.measurements:  # also where nothing was measured: else an older run would pass for it

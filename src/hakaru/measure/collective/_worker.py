@@ -11,7 +11,7 @@ from typing import Any
 from hakaru.measure import gpu, journal, place, validity
 from hakaru.measure._base import BENCHMARKS, Case, NotApplicable, Procedure
 from hakaru.measure.collective._ranks import TorchRanks
-from hakaru.measure.condition import clocks_now, others_on, slowed
+from hakaru.measure.condition import clocks_now, others_on, slowed, state_under_load
 from hakaru.measure.context import Context, torch
 from hakaru.measure.devices import find_devices, missing_gpus
 from hakaru.measure.protocol import Rule, prepare, repeat
@@ -58,15 +58,15 @@ def _measure(
 
     started, before = datetime.now(UTC), validity.read_now()
     samples: Samples = {}
+    clocks: dict[str, Any] = {}
     problem, left_out = None, None
     try:
-        samples = _samples(item, rule, ranks, hosts)
+        samples, clocks = _samples(item, rule, ranks)
     except NotApplicable as reason:
         left_out = str(reason)
     except Exception as error:
         problem = describe(error)
     span = validity.read_now().since(before)
-    clocks = clocks_now(ranks.device) if samples else {}
     others = others_on(ranks.device, friends) if samples and ranks.device.kind == "gpu" else None
     reports = ranks.share(
         {"problem": problem, "left_out": left_out, "machine": validity.machine_id(), "span": span,
@@ -98,19 +98,20 @@ def _measure(
     }
 
 
-def _samples(item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str]) -> Samples:
-    """The quantities of the whole group (under the empty name), or of each part of it."""
+def _samples(item: Item, rule: Rule, ranks: TorchRanks) -> tuple[Samples, dict[str, Any]]:
+    """The quantities of the whole group (under the empty name) or of its parts, and this rank's clocks."""
     benchmark = BENCHMARKS.get(item.benchmark)
     made = benchmark.prepare(Context(ranks.device, ranks), **item.parameters)
     if isinstance(made, Procedure):
         found = made.run(rule.budget_s)
         made.check()
-        return found
+        return found, clocks_now(ranks.device)
     assert isinstance(made, Case)
     timed = prepare(made, rule, ranks)
     repeat({item.id: timed}, rule, ranks)
+    clocks = state_under_load(ranks.device, timed, ranks)
     made.check()
-    return {"": timed.samples()}
+    return {"": timed.samples()}, clocks
 
 
 def _problem(reports: list[dict[str, Any]]) -> dict[str, str] | None:
