@@ -53,6 +53,14 @@ def test_a_few_repetitions_tell_no_change(samples: tuple[float, ...]) -> None:
     assert compared(times(1.0, samples), times(0.5)).before_ends is None
 
 
+def test_numbers_of_other_units_are_not_compared() -> None:
+    before, after = measured(*[100.0] * 6), measured(*[0.1] * 6, unit="TFLOP/s")
+    rows = compare_runs(run_of(before), run_of(after, id="r2"))
+    assert [(row.change, row.unit) for row in rows] == [
+        ("only before", "GFLOP/s"), ("only after", "TFLOP/s"),
+    ]  # fmt: skip
+
+
 def test_a_number_that_does_not_count_says_so_and_comes_before_what_is_better() -> None:
     gone = times(1.0).judged(Verdict.FAILED, "killed")
     row = compared(times(1.0), gone)

@@ -120,6 +120,25 @@ def test_what_never_had_a_number_has_no_history_beside_what_has() -> None:
     assert places(find_series(mixed, "gemm", device="unknown")) == ["rank 0/unknown"]
 
 
+def test_a_cluster_that_grows_keeps_its_history() -> None:
+    grown = nights({}, 17, RUNS + 1)[-1]
+    small = nights(dict.fromkeys(range(8), 0.9), 8)
+    fleet = find_series([*small, replace(grown, id="grown")], "gemm")[0]
+    assert fleet.series.num_partial == 0
+    assert fleet.series.sentence.startswith("Confirmed: −10.0 %, worse")
+
+
+def test_numbers_of_another_unit_have_a_history_of_their_own() -> None:
+    runs = nights({}, 1)
+    (last,) = runs[-1].measurements
+    runs[-1] = replace(runs[-1], measurements=(replace(last, unit="TFLOP/s", samples=(0.1,) * 3),))
+    found = find_series(runs, "gemm")
+    assert [(each.unit, len(each.series.points)) for each in found] == [
+        ("GFLOP/s", 13),
+        ("TFLOP/s", 1),
+    ]
+
+
 def test_a_missing_entry_of_a_baseline_is_no_device_of_the_fleet() -> None:
     """A gate stores it as the device `any` of the model."""
     runs = nights({}, num=2)

@@ -155,7 +155,11 @@ def _shared_uuids(every: Iterable[Seen]) -> set[str]:
 
 def _by_key(run: Run, cards: Cards) -> dict[Key, Measurement]:
     kept = [each for each in run.measurements if not each.is_trial]
-    return {(*each.subject, cards.key(Seen.of(run, each))): each for each in kept}
+    # an imported number may have another unit: the two are then not compared
+    return {
+        (*each.subject, each.unit, each.better, cards.key(Seen.of(run, each))): each
+        for each in kept
+    }
 
 
 def _row(first: Measurement | None, second: Measurement | None, where: str) -> Row:

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from hakaru.errors import HakaruError
@@ -195,13 +196,18 @@ def build_series(values: Sequence[Value], better: Better, where: str = "") -> Se
     """One value a run; those labelled `confirm` settle the suspicion before them, and are no points.
 
     The median of a few devices says nothing of the fleet's: a gate measures one node, and so does the run
-    after a card was replaced.
+    after a card was replaced. Few are fewer than half of those of a run before: a cluster may have grown.
     """
     points: list[Value] = []
     again: dict[int, list[float]] = {}
-    most = max((each.num_devices for each in values), default=0)
-    whole = [each for each in values if each.median is None or 2 * each.num_devices >= most]
-    for each in sorted(whole, key=lambda each: (each.at, each.run)):
+    ordered = sorted(values, key=lambda each: (each.at, each.run))
+    most = accumulate((each.num_devices for each in ordered), max)
+    whole = [
+        each
+        for each, seen in zip(ordered, most, strict=True)
+        if each.median is None or 2 * each.num_devices >= seen
+    ]
+    for each in whole:
         if each.label == CONFIRM and points:
             again.setdefault(len(points) - 1, []).append(_median(each))
         else:
@@ -267,7 +273,7 @@ def _groups(own: Sequence[Own]) -> dict[Any, Group]:
     """By subject and card; a card that never had a number that counts is none, where others are."""
     groups: dict[Any, Group] = {}
     for pair in own:
-        cards = groups.setdefault(pair.each.subject, {})
+        cards = groups.setdefault((*pair.each.subject, pair.each.unit, pair.each.better), {})
         cards.setdefault(pair.card, []).append((pair, number(pair.each)))
     heard = {subject: {card: pairs for card, pairs in cards.items() if any(found for _, found in pairs)}
              for subject, cards in groups.items()}  # fmt: skip
