@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from hakaru.measure import journal, worker
-from hakaru.measure._base import Case
+from hakaru.measure._base import Case, load_all
 from hakaru.measure.context import Context
-from hakaru.measure.devices import Device
+from hakaru.measure.device import gemm
+from hakaru.measure.devices import Device, cores
 from hakaru.measure.fleet import FIRST_REPETITIONS
 from hakaru.measure.protocol import Rule, Timed
 from hakaru.measure.task import Item, Task
@@ -131,6 +132,28 @@ def test_a_card_that_fails_beside_another_is_the_one_that_failed(tmp_path: Path)
     node = Node({"cuda:0": 1.0, "cuda:1": 1.0}, {"cuda:1": 6}, together=True)
     found = measured(node, tmp_path / "log", repetitions=6)
     assert [found[name]["problem"] is None for name in node.seconds] == [True, False]
+
+
+def test_groups_of_cores_share_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a whole group of sixteen may be faster than another by where its data lies."""
+    made: list[object] = []
+
+    class Counted(gemm.Matrices):
+        def __init__(self, *of: Any) -> None:
+            super().__init__(*of)
+            made.append(1)
+
+    load_all()
+    monkeypatch.setattr(gemm, "Matrices", Counted)
+    monkeypatch.setattr(worker, "MOST_AT_ONCE", 1)
+    first = cores()[0]
+    devices = [first, replace(first, id="cpu:again"), replace(first, id="cpu:once-more")]
+    item = Item("gemm", {"dtype": "fp64", "size": 64})
+    task = Task("device", (item,), rule=Rule(budget_s=0.1, block_s=0.001))
+    worker._measure_all(task, devices, tmp_path / "log", {})
+    entries, _ = journal.read(tmp_path / "log")
+    assert [each["device"] for each in entries] == [each.id for each in devices]
+    assert len(made) == 1
 
 
 def test_what_a_quota_took_is_kept_for_the_judge(tmp_path: Path) -> None:

@@ -127,9 +127,11 @@ def _measure_all(task: Task, devices: list[Device], log: Path, unusable: AllUnus
     shared = replace(task, rule=replace(task.rule, budget_s=task.rule.budget_s / len(groups)))
     usable = {device.id: _usable(task, device, unusable, log) for device in devices}
     for item in task.items:
+        held: dict[str, Timed] = {}  # the first group's cases, with the data that all groups share
         for group in groups:
             if todo := [each for each in group if item in usable[each.id]]:
-                measure_item(shared, item, todo, log, warm)
+                cases = measure_item(shared, item, todo, log, warm)
+                held = held or cases
 
 
 def _usable(task: Task, device: Device, unusable: AllUnusable, log: Path) -> tuple[Item, ...]:
@@ -151,7 +153,9 @@ def batched(devices: list[Device], most: int) -> Iterator[list[Device]]:
         yield devices[at : at + most]
 
 
-def measure_item(task: Task, item: Item, devices: list[Device], log: Path, warm: set[str]) -> None:
+def measure_item(
+    task: Task, item: Item, devices: list[Device], log: Path, warm: set[str]
+) -> dict[str, Timed]:
     """One item on some devices, a repetition of each in turn; one that fails does not stop the others."""
     by_id = {device.id: device for device in devices}
     failed: Errors = {}
@@ -185,6 +189,7 @@ def measure_item(task: Task, item: Item, devices: list[Device], log: Path, warm:
             journal.append(log, entry | outcome)
     for name, why in failed.items():
         _fail(log, item, by_id[name], describe(why))
+    return cases
 
 
 def _prepared(
