@@ -61,6 +61,17 @@ def test_clocks_below_their_default_are_found(
     assert (found.status, text in f"{found.found} {found.fix}") == (status, True)
 
 
+def test_locked_clocks_of_one_card_warn(tmp_path: Path) -> None:
+    node = Fake("gpu01")
+    for card in node.gpus:
+        card |= NEWER
+    node.gpus[3] |= HELD
+    found = finding(judge([node.facts(tmp_path)], ONE), "gpu-clocks", "gpu01")
+
+    assert (found.status, f"GPU 3 ({BUSES[3]}): held" in found.found) == ("warn", True)
+    assert found.fix == "sudo nvidia-smi -i 3 -rgc"
+
+
 def limit(watts: str, enforced: str | None = None) -> dict[str, str]:
     return {"power.limit": watts, "enforced.power.limit": enforced or watts}
 

@@ -1,7 +1,8 @@
 """What holds GPUs below their speed by setting: application clocks, locked clocks and power limits.
 
-All cards below their default by the same amount may be meant, to save energy, and warn. One card below the
-others of its model fails: all ranks wait for it.
+All cards below their default by the same amount may be meant, to save energy, and warn. One card with lower
+application clocks or a lower power limit than others of its model fails: all ranks wait for it. Locked clocks
+only warn, also those of one card: the driver does not always show them, so the other cards may be locked too.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def _held(here: list[Card], clocks: Mapping[str, str]) -> list[str]:
 def _below(
     here: Sequence[Card], words: Mapping[str, str], low: Mapping[str, str], wanted: str, fix: str
 ) -> Finding:
-    """A failure where a card is lower than another of its model, else a warning."""
+    """A failure where cards of one model differ in `low`, else a warning."""
     found = ", ".join(
         f"{label(card)}: {words[card['bus']]}" for card in here if card["bus"] in words
     )
