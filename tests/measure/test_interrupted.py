@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -107,6 +108,16 @@ def remove_plan_of_a_folder(folder: Path) -> None:
     (folder / jobs.PLAN_FILE).mkdir()
 
 
+def pipe_for_a_plan(folder: Path) -> None:
+    (folder / jobs.PLAN_FILE).unlink()
+    os.mkfifo(folder / jobs.PLAN_FILE)
+
+
+def link_for_a_plan(folder: Path) -> None:
+    (folder / jobs.PLAN_FILE).rename(folder / "theirs")
+    (folder / jobs.PLAN_FILE).symlink_to(folder / "theirs")
+
+
 def lock_with_a_link(folder: Path) -> None:
     (folder / jobs.LOCK).symlink_to("/dev/null")
 
@@ -115,16 +126,17 @@ def lock_with_a_folder(folder: Path) -> None:
     (folder / jobs.LOCK).mkdir()
 
 
-@pytest.mark.parametrize(
-    "damage", [break_plan, remove_plan_of_a_folder, lock_with_a_link, lock_with_a_folder]
-)
+OF_PLAN = (break_plan, remove_plan_of_a_folder, pipe_for_a_plan, link_for_a_plan)
+
+
+@pytest.mark.parametrize("damage", [*OF_PLAN, lock_with_a_link, lock_with_a_folder])
 def test_a_damaged_folder_does_not_hide_the_others(begun: Path, damage: Any) -> None:
     damage(bench_folder(begun) / IDS[1])
     result = hakaru("bench", "list", "--runs", "-w", begun)
     assert result.exit_code == 0 and unfinished(begun) == list(IDS)
     assert [each.id for each in interrupted(begun)] == list(IDS)
     assert f"--resume {IDS[2]}" in result.output
-    if damage in (break_plan, remove_plan_of_a_folder):
+    if damage in OF_PLAN:
         assert (
             f"{IDS[1]}: its plan is damaged; delete {bench_folder(begun) / IDS[1]}" in result.output
         )

@@ -12,6 +12,8 @@ import pytest
 
 from hakaru.errors import HakaruError
 from hakaru.measure import journal
+from hakaru.measure.collect import gather
+from hakaru.measure.task import journal_of
 
 
 def test_a_half_written_line_is_noticed_and_the_next_one_is_whole(tmp_path: Path) -> None:
@@ -83,3 +85,48 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(HakaruError, match="it is a link"):
         journal.append(path, {"kind": "end"})
     assert victim.read_text() == "theirs"
+
+
+def read_refused(path: Path) -> str:
+    with pytest.raises(HakaruError, match="cannot be read: ") as refused:
+        journal.read(path)
+    return str(refused.value)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "rank-0.jsonl"
+    os.mkfifo(path)
+    assert read_refused(path) == f"{path}: cannot be read: it is not a regular file"
+
+
+def test_nothing_is_read_through_a_link(tmp_path: Path) -> None:
+    journal.append(tmp_path / "theirs", {"kind": "end"})
+    (tmp_path / "rank-0.jsonl").symlink_to(tmp_path / "theirs")
+    assert read_refused(tmp_path / "rank-0.jsonl").endswith("it is a link")
+
+
+def test_a_device_or_a_folder_is_no_journal(tmp_path: Path) -> None:
+    assert read_refused(Path("/dev/null")).endswith("it is not a regular file")
+    assert read_refused(tmp_path).endswith("it is not a regular file")
+
+
+def test_a_file_larger_than_a_journal_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "rank-0.jsonl"
+    journal.append(path, {"kind": "end"})
+    os.truncate(path, journal.MOST_BYTES + 1)  # sparse: it takes no room on the disk
+    assert read_refused(path).endswith("it is larger than 1,073,741,824 bytes")
+
+
+def test_a_refused_journal_leaves_no_file_open(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for path in (tmp_path / "pipe", tmp_path):
+        read_refused(path)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_launch_with_an_unreadable_journal_has_no_result(tmp_path: Path) -> None:
+    journal.append(journal_of(tmp_path, 0), {"kind": "end", "rank": 0})
+    os.mkfifo(journal_of(tmp_path, 1))
+    with pytest.raises(HakaruError, match=r"rank-1.*cannot be read: it is not a regular file"):
+        gather(tmp_path, 2)

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,10 @@ from typing import Any
 from hakaru.errors import HakaruError
 from hakaru.safety.files import file_mode
 
-FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+OURS = os.O_NOFOLLOW | os.O_CLOEXEC
+APPENDING = os.O_RDWR | os.O_APPEND | os.O_CREAT | OURS
+READING = os.O_RDONLY | os.O_NONBLOCK | OURS  # a pipe without a writer must not hold the reader
+MOST_BYTES = 1 << 30  # far more than a rank writes; a sparse file must not fill the memory
 
 
 class JournalError(HakaruError, OSError):
@@ -30,26 +34,43 @@ def append(path: Path, entry: Mapping[str, Any]) -> None:
     try:
         _add(path, f"{_mark(text)} {text}\n".encode())
     except OSError as error:
-        reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
-        raise JournalError(f"{path} cannot be written: {reason}") from None
+        raise JournalError(f"{path} cannot be written: {_reason(error)}") from None
 
 
 def read(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The whole entries, and how many lines are not whole."""
+    """The whole entries, and how many lines are not whole; raises for what is no file, or is too large."""
     try:
-        lines = path.read_bytes().decode("utf-8", errors="replace").splitlines()
+        lines = _contents(path).decode("utf-8", errors="replace").splitlines()
     except FileNotFoundError:
         return [], 0
     except OSError as error:
-        raise HakaruError(f"{path}: cannot be read: {error.strerror}") from None
+        raise HakaruError(f"{path}: cannot be read: {_reason(error)}") from None
     filled = [line for line in lines if line.strip()]
     entries = [entry for line in filled if (entry := _entry(line)) is not None]
     return entries, len(filled) - len(entries)
 
 
+def _contents(path: Path) -> bytes:
+    handle = os.open(path, READING)
+    try:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if found.st_size > MOST_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {MOST_BYTES:,} bytes")
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(found.st_size)  # a writer may add to it meanwhile
+    finally:
+        os.close(handle)
+
+
+def _reason(error: OSError) -> str:
+    return "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
+
+
 def _add(path: Path, line: bytes) -> None:
     mode = file_mode(path.parent)
-    handle = os.open(path, FLAGS, mode)
+    handle = os.open(path, APPENDING, mode)
     try:
         if os.fstat(handle).st_size == 0:  # new: the umask would shut a group out
             with suppress(PermissionError):
