@@ -67,11 +67,32 @@ def test_a_mention_of_hpl_is_no_output_of_it(tmp_path: Path, mention: str) -> No
     assert by_benchmark(read(tmp_path, f"{mention}\n{NCCL}")) == {"all-reduce": GOOD}
 
 
-def test_results_with_labels_of_a_launcher_are_recognised(tmp_path: Path) -> None:
+LABELS = [
+    "[1,0]<stdout>:",
+    "[1,0]<stderr>: ",
+    "[prterun-node07-411@1,0]<stdout>: ",
+    "0: ",
+    " 0: ",
+    "   0: ",
+    "P0  3: ",
+    "P0 3: ",
+    "[0] ",
+]
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_results_with_labels_of_a_launcher_are_recognised(tmp_path: Path, label: str) -> None:
+    def labelled(text: str) -> str:
+        return "".join(f"{label}{line}\n" for line in text.splitlines())
+
     headless = HPL[HPL.index("WR11C2R4") :]
-    for label in ("[1,0]<stdout>:", "0: "):
-        labelled = "\n".join(f"{label}{line}" for line in headless.splitlines())
-        assert by_benchmark(read(tmp_path, f"{NCCL}{labelled}\n"))["hpl"] == GOOD
+    assert by_benchmark(read(tmp_path, NCCL + labelled(headless)))["hpl"] == GOOD
+    found = by_benchmark(read(tmp_path, labelled(NCCL + HPL)))
+    assert found == {"all-reduce": GOOD, "hpl": GOOD}
+    wrong = labelled(NCCL.replace("30.99       0", "30.99      17"))
+    found = by_benchmark(read(tmp_path, wrong + HPL))
+    assert Verdict.FAILED in found["all-reduce"] and found["hpl"] == GOOD
+    assert Verdict.FAILED in by_benchmark(read(tmp_path, labelled(WRONG) + NCCL))["hpl"]
 
 
 def test_a_format_that_is_asked_for_names_what_it_leaves_out(tmp_path: Path) -> None:

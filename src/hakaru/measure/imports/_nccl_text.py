@@ -12,13 +12,12 @@ import math
 import re
 from datetime import datetime
 
+from hakaru.measure.hpl._lines import LABEL
 from hakaru.measure.imports._base import check_size, clip, local_time, number, whole
 from hakaru.measure.imports._crashes import crash
 from hakaru.measure.imports._nccl_tables import IN_PLACE, OUT_OF_PLACE, Half, Row, Sizes, Table
 from hakaru.measure.imports.hpl import LOOKS as OF_HPL
 
-# what mpirun -tag-output and srun --label put before a line
-PREFIX = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\d+: )")
 PARAMETERS = re.compile(r"^#\s*nThreads?:?\s+(\d{1,6})\s")
 SIZES = re.compile(r"\bminBytes (\d{1,18}) maxBytes (\d{1,18}) step: (\d{1,18})\((factor|bytes)\)")
 REDUCED = re.compile(r"^#\s*Reducing maxBytes to (\d{1,18}) due to memory limitation")
@@ -61,7 +60,7 @@ class Reader:
     def _line(self, line: str, at: int) -> None:
         crashed = crash(line)
         self._table.error = self._table.error or crashed
-        line = PREFIX.sub("", line[:MOST_LINE])
+        line = LABEL.sub("", line[:MOST_LINE])
         if line.startswith("#"):
             self._comment(line)
         elif not crashed:

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from hakaru.errors import HakaruError
-from hakaru.measure.hpl._lines import supports_rate
+from hakaru.measure.hpl._lines import ANY_LABEL, supports_rate
 from hakaru.measure.hpl.output import MOST_PROBLEMS, parse_output
 from hakaru.measure.hpl.result import Output, Problem, ProblemKind, Result, Status
 from hakaru.measure.imports._base import (
@@ -36,7 +36,7 @@ TITLE = "HPL"
 # not the names of folders and modules
 LOOKS = re.compile(
     r"(?<![\w/.-])(?:HPLinpack|HPL-NVIDIA)(?![\w/.-])|HPC Challenge Benchmark|HPL ERROR"
-    r"|^[ \t]{0,20}(?:\[\d+,\d+\]<std(?:out|err)>:|\d+:)?[ \t]{0,20}W[RC]\d\w*\s+\d+\s+\d+\s",
+    rf"|^(?:{ANY_LABEL})?[ \t]{{0,20}}W[RC]\d\w*\s+\d+\s+\d+\s",
     re.MULTILINE,
 )
 # since HPL 2.1, in the writer's local time: HPL_pdgesv() start time Thu Feb 26 12:00:00 2026

@@ -14,6 +14,7 @@ from typing import Any
 from hakaru.errors import HakaruError
 from hakaru.measure._base import Quantity
 from hakaru.measure.collective.operations import QUANTITIES as OWN_QUANTITIES
+from hakaru.measure.hpl._lines import LABEL
 from hakaru.measure.imports._base import (
     UNKNOWN_HOST,
     UNKNOWN_RANKS,
@@ -39,13 +40,14 @@ from hakaru.measure.imports._nccl_tables import (
     contradiction,
     gap,
 )
-from hakaru.measure.imports._nccl_text import HEADING, PARAMETERS, PREFIX, STARTING, VERSION, Reader
+from hakaru.measure.imports._nccl_text import HEADING, PARAMETERS, STARTING, VERSION, Reader
 from hakaru.measure.verdict import Verdict
 
 TITLE = "nccl-tests"
 STARTS = (VERSION, STARTING, PARAMETERS, HEADING)
 UNCHECKED = "nccl-tests did not check the values (#wrong is N/A); run it with -c 1"
 MOST_HOSTS = 4000  # characters of their names
+MOST_LABEL = 300  # characters of what a launcher puts before a line
 ITERATION = Quantity("iteration-time", "µs", "lower")
 QUANTITIES = {each.name: (each.unit, each.better) for each in (*OWN_QUANTITIES, ITERATION)}
 
@@ -53,7 +55,7 @@ QUANTITIES = {each.name: (each.unit, each.better) for each in (*OWN_QUANTITIES, 
 def recognises(path: Path, head: str) -> bool:
     if head.lstrip().startswith("{"):
         return '"nccl_version"' in head or '"minimum_bytes"' in head
-    lines = (PREFIX.sub("", line) for line in head.splitlines() if "#" in line[:40])
+    lines = (LABEL.sub("", line) for line in head.splitlines() if "#" in line[:MOST_LABEL])
     return any(mark.match(line) for line in lines for mark in STARTS)
 
 
