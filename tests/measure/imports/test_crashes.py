@@ -34,6 +34,21 @@ LINES = [
     "[n1:12] PMIX ERROR: UNREACHABLE in file server/pmix_server.c at line 2147",
     "[n1][[1,1],0][btl_tcp.c:559:mca_btl_tcp_recv_blocking] recv(24) failed: Connection reset by peer",
     "=>> PBS: job killed: walltime 3600 exceeded limit 3600",
+    "x1000c0s0b0n0.hostmgmt: rank 3 died from signal 9",
+    "x1000c0s0b0n0.hostmgmt: rank 3 exited with code 139",
+    "x1000c0s0b0n0.hostmgmt: rank 3 exited with code -1",
+    "mpiexec: rank 3 was terminated with signal 9",
+    "MPI process (rank: 3, pid: 77) terminated with signal 9 on host n2",
+    "flux-job: task(s) exited with exit code 137",
+    "task 3 exited with status 1",
+    "srun: job step 77.0: task 3: Exited with exit code 1",
+    "rank 3: killed by signal 11",
+    "KILLED BY SIGNAL: 9 (Killed)",
+    "Memory access fault by GPU node-4 (Agent handle: 0x1) on address 0x7f. Reason: Unknown.",
+    "NVRM: Xid (PCI:0000:07:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+    "terminate called after throwing an instance of 'std::runtime_error'",
+    "terminate called without an active exception",
+    "[n1:00411] *** An error occurred in MPI_Recv",
 ]
 HARMLESS = [
     "# nccl-tests version 2.17.6 nccl-headers=22703 nccl-library=22703",
@@ -45,6 +60,11 @@ HARMLESS = [
     "              0 tests completed and failed residual checks,",
     "MPIRandomAccess_Errors=0",
     "0 failed, 8 passed",
+    "x1000c0s0b0n0.hostmgmt: rank 3 exited with code 0",
+    "flux-job: task(s) exited with exit code 0",
+    "rank 3 exited with code: 0.",
+    "rank 3 exited with status=0, signal 0",
+    "NVRM: Xid (PCI:0000:07:00): 63, pid=77, Row Remapper: New row marked for remapping",
 ]
 
 

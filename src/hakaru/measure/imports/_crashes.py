@@ -1,6 +1,7 @@
 """Lines that say that a rank did not end well, in the output of any program.
 
-Of Slurm, Open MPI (also as orterun and prterun), MPICH and Intel MPI, PBS and LSF, the shell, NCCL and CUDA.
+Of Slurm, Open MPI (also as orterun and prterun), MPICH and Intel MPI, PALS, Flux, PBS and LSF, the shell, C++,
+NCCL, CUDA, ROCm and NVIDIA's driver.
 `srun` and `mpirun` end ranks whose printed results look whole, so one such line fails the whole run.
 """
 
@@ -13,6 +14,7 @@ from hakaru.measure.imports._base import MOST_NAME, clip
 
 WINDOW, OVERLAP = 4000, 500  # characters: patterns look at a long line in pieces, and stay fast
 LEAD = 60  # characters shown before a match that is far in its line
+NOT_0 = r"(?!\W{0,3}0\b)"  # the code of a rank that ended well follows
 # of launchers and of MPI
 LAUNCHER = re.compile(
     r"\b(?:"
@@ -20,12 +22,13 @@ LAUNCHER = re.compile(
     r"|(?:mpirun|mpiexec|prterun|orterun|prte)\S* (?:noticed that process|has exited due to process)\b"
     r"|(?:ORTE|PRTE|PRRTE) (?:has lost communication|was unable to)\b"
     r"|(?:ORTE|PRTE|PRRTE) daemon has (?:unexpectedly )?failed\b"
-    r"|exiting improperly\b|exited on signal\b|MPI_ABORT was invoked\b|called MPI_Abort\b"
+    r"|exiting improperly\b|exited on signal\b|died from signal\b|(?i:(?:killed by|terminated with) signal\b)"
+    rf"|(?i:exited with (?:exit )?(?:code|status)\b{NOT_0})|(?i:exited with signal\b)|MPI_ABORT was invoked\b|called MPI_Abort\b"
     r"|peer process has unexpectedly disconnected\b|MPI_ERRORS_ARE_FATAL\b"
     # other errors of PMIx, such as those of its gds component, come with runs that end well
     r"|PMIX ERROR: (?:PMIX_ERR_)?(?:UNREACH|LOST|PROC|TIMEOUT)"
     r"|Abort\(-?\d+\) on node\b|Fatal error in (?:P?MPI|internal)_|BAD TERMINATION\b"
-    r"|non-zero (?:exit code|status)\b|job killed\b|Exited with (?:exit code|signal)\b"
+    r"|An error occurred in P?MPI_|non-zero (?:exit code|status)\b|job killed\b"
     r"|Process received signal\b"
     r")"
 )
@@ -37,6 +40,7 @@ PROGRAM = re.compile(
     r"|(?i:unhandled (?:system|cuda|hip) error|(?:cuda|hip) failure\b|out of memory\b)"
     r"|(?i:segmentation fault|bus error|core dumped|illegal instruction|floating point exception)"
     r"|(?:recv|send|readv|writev)\S* failed ?: Connection reset by peer"
+    r"|Memory access fault by GPU\b|fallen off the bus\b|terminate called (?:after|without|recursively)\b"
     r"|(?:Killed|Aborted|Terminated)\b"
     r")"
 )
