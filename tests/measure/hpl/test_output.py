@@ -104,6 +104,28 @@ def test_complaints_have_kinds(text: str, kind: ProblemKind) -> None:
     assert output.problems[0].kind == kind and not output.passed
 
 
+MIXED = "HPL_AI   WR03L2L2      176000   288     2     2       30.66       1.186e+05\n"
+UNREADABLE = "WR11C2R4        2000    80     1     2         x\n"
+COMPLAINT = "HPL ERROR from process # 3, on line 12 of function HPL_rollT:\n"
+FULL = ">>> [0,0] Memory allocation failed for A, x and b. Skip. <<<\n"
+
+
+@pytest.mark.parametrize("line", [MIXED, UNREADABLE, COMPLAINT])
+def test_no_number_of_problems_hides_one_of_another_kind(line: str) -> None:
+    output = parse_output(line * 150 + GOOD + COMPLAINT + FULL)
+    assert {each.kind for each in output.problems[-1:]} == {ProblemKind.MEMORY}
+    assert len(output.problems) == 101
+    cut = parse_output(line * 150 + GOOD[: GOOD.index("Finished")])
+    assert cut.problems[-1].kind is ProblemKind.TRUNCATED and not cut.is_complete
+
+
+def test_the_second_line_of_a_complaint_belongs_to_its_first_alone() -> None:
+    output = parse_output(GOOD + COMPLAINT + UNREADABLE + FULL)
+    kinds = [each.kind for each in output.problems]
+    assert kinds == [ProblemKind.ERROR, ProblemKind.FORMAT, ProblemKind.MEMORY]
+    assert output.problems[2].text.startswith("HPL ERROR")
+
+
 def test_nvidias_output_is_read_though_it_does_not_spell_the_settings() -> None:
     output = parse_output(NVIDIA)
     (found,) = output.results

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from hakaru.measure.compare import compare_runs
+from hakaru.measure.hpl.output import parse_output
+from hakaru.measure.hpl.result import Output
 from hakaru.measure.imports import Imported, read_file
 from hakaru.measure.record import Run
 from hakaru.measure.verdict import Verdict
@@ -50,6 +52,26 @@ def test_a_run_that_is_cut_off_has_a_row_that_failed(tmp_path: Path) -> None:
     found = read(tmp_path, TEXT[: TEXT.index("WR11C2R4        2000")])
     assert [m.verdict for m in found.measurements] == [Verdict.GOOD, Verdict.GOOD, Verdict.FAILED]
     assert found.measurements[-1].samples == ()
+
+
+@pytest.mark.parametrize("text", [TEXT[: TEXT.index("Finished")], f"{TEXT}HPL ERROR from n2\n"])
+def test_many_lines_of_mixed_precision_hide_nothing(tmp_path: Path, text: str) -> None:
+    mixed = "HPL_MxP WR03L2L2      176000   288     2     2       30.66       1.186e+05\n"
+    found = read(tmp_path, mixed * 200 + text)
+    last = found.measurements[-1]
+    assert (last.verdict, last.device, last.samples) == (Verdict.FAILED, "unknown ranks", ())
+    assert "mixed precision" in found.left_out[0] and "mixed precision" not in last.reason
+
+
+def test_output_that_is_not_complete_fails_whatever_else_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def quiet(text: str) -> Output:
+        return replace(parse_output(text), problems=())
+
+    monkeypatch.setattr("hakaru.measure.imports.hpl.parse_output", quiet)
+    last = read(tmp_path, TEXT[: TEXT.index("Finished")]).measurements[-1]
+    assert last.verdict is Verdict.FAILED and "did not come to its end" in last.reason
 
 
 def test_no_residual_is_not_good_and_no_memory_is_a_failure(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from hakaru.errors import HakaruError
 from hakaru.measure.hpl.dat import FACTORISATIONS, RANGES, THRESHOLD, Config
 from hakaru.measure.hpl.result import ProblemKind, Result, Status, flops
 
-# what launchers put before a line: `mpirun --tag-output` [1,0]<stdout>: and, since Open MPI 5,
-# [prterun-n1-411@1,0]<stdout>:, MPICH's and Intel's `mpiexec -l` [0], and `srun --label` 0: with blanks before
-# it where there are more than ten tasks, and P0 before that in a heterogeneous job
+# what launchers put before a line: `mpirun --tag-output` [1,0]<stdout>: or, since Open MPI 5,
+# [prterun-n1-411@1,0]<stdout>:, `mpiexec -l` of MPICH and Intel MPI [0], and `srun --label` 0: with blanks
+# before it where there are more than ten tasks, and with P0 before those in a heterogeneous job
 ANY_LABEL = (
     r"[ \t]{0,20}(?:\[(?:[^\s\[\]@]{1,200}@)?\d{1,9},\d{1,9}\]<std(?:out|err)>:|\[\d{1,9}\](?=[ \t])"
     r"|(?:P\d{1,9}[ \t]{1,20})?\d{1,9}:(?=\s|$))"

@@ -6,6 +6,7 @@ whose residual was computed, is small and is called PASSED has passed.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from hakaru.measure.hpl import _lines as lines
@@ -13,7 +14,7 @@ from hakaru.measure.hpl.result import Dgemm, Output, Problem, ProblemKind, Resul
 from hakaru.safety.text import one_line
 
 MOST_TEXT = 300
-MOST_PROBLEMS = 100
+MOST_PROBLEMS = 100  # of one kind, so that none hides another
 MOST_LINE = 4096
 
 
@@ -31,6 +32,7 @@ class _Reader:
 
     results: list[Result] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    num_problems: Counter[ProblemKind] = field(default_factory=Counter)
     shared: dict[str, int] = field(default_factory=dict)
     keys: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] | None = None  # HPL's own, once it prints them; PTRANS has some too
@@ -41,7 +43,7 @@ class _Reader:
     is_running: bool = False
     has_ended: bool = False
     last_line: int = 0
-    complaint: bool = False
+    complaint: Problem | None = None  # a line `>>> … <<<` of it may follow
 
     def read(self, number: int, line: str) -> None:
         if not line:
@@ -65,19 +67,24 @@ class _Reader:
         )
 
     def _complaint(self, number: int, line: str) -> bool:
-        found = lines.COMPLAINT.match(line)
         if self.complaint and line.startswith(">>>"):
-            self.complaint = False
-            last = self.problems.pop()
-            text = f"{last.text} {line}"
-            self._problem(lines.problem_kind(text), last.line, text)
+            self._complete(self.complaint, line)
             return True
+        found = lines.COMPLAINT.match(line)
         if found or lines.MEMORY.search(line):
-            self.complaint = bool(found)
             self.open = False
-            self._problem(lines.problem_kind(line), number, line)
+            problem = self._problem(lines.problem_kind(line), number, line)
+            self.complaint = problem if found else None
             return True
         return False
+
+    def _complete(self, first: Problem, line: str) -> None:
+        if self.problems and self.problems[-1] is first:
+            self.problems.pop()
+            self.num_problems[first.kind] -= 1
+        self.complaint = None
+        text = f"{first.text} {line}"
+        self._problem(lines.problem_kind(text), first.line, text)
 
     def _result(self, number: int, line: str) -> bool:
         if lines.MIXED.match(line):
@@ -142,9 +149,12 @@ class _Reader:
             return False
         return True
 
-    def _problem(self, kind: ProblemKind, line: int, text: str) -> None:
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(Problem(kind, line, one_line(text)[:MOST_TEXT]))
+    def _problem(self, kind: ProblemKind, line: int, text: str) -> Problem:
+        problem = Problem(kind, line, one_line(text)[:MOST_TEXT])
+        if self.num_problems[kind] < MOST_PROBLEMS:
+            self.num_problems[kind] += 1
+            self.problems.append(problem)
+        return problem
 
     def _dgemm(self) -> Dgemm | None:
         star = self.keys.get("StarDGEMM_Gflops")

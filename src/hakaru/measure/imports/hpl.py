@@ -42,6 +42,7 @@ LOOKS = re.compile(
 # since HPL 2.1, in the writer's local time: HPL_pdgesv() start time Thu Feb 26 12:00:00 2026
 CLOCK = re.compile(r"HPL_pdgesv\(\) (start|end) time\s+\w{3} (\w{3}\s+\d+ [\d:]{8} \d{4})")
 MOST_SHOWN = 3
+INCOMPLETE = "the output is not complete: HPL did not come to its end"
 TOO_SHORT = "the time is printed as 0.00 s, which does not support the rate: measure a larger N"
 
 
@@ -119,10 +120,10 @@ def _add_problems(
     of_hpl = [each for each in output.problems if each.kind is not ProblemKind.PRECISION]
     bad = crashes + [each for each in of_hpl if (each.line, each.kind) not in known]
     key = own_key("hpl", "rate", host, UNKNOWN_RANKS, {})
-    if bad:
+    if bad or not output.is_complete:
         first = "; ".join(f"line {each.line:,}: {clip(each.text)}" for each in bad[:MOST_SHOWN])
         more = f" and {len(bad) - MOST_SHOWN:,} more" if len(bad) > MOST_SHOWN else ""
-        collected.add(key, None, Verdict.FAILED, first + more)
+        collected.add(key, None, Verdict.FAILED, f"{first}{more}" or INCOMPLETE)
     if output.num_skipped:
         reason = f"HPL skipped {output.num_skipped:,} tests because of their settings"
         collected.add(key, None, Verdict.NOT_MEASURED, reason)
