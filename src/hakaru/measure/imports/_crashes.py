@@ -1,7 +1,7 @@
 """Lines that say that a rank did not end well, in the output of any program.
 
-Of Slurm, Open MPI (also as orterun and prterun), MPICH and Intel MPI, PALS, Flux, PBS and LSF, the shell, C++,
-NCCL, CUDA, ROCm and NVIDIA's driver.
+Of Slurm, Open MPI (also as orterun and prterun), MPICH and Intel MPI, PALS, Flux, PBS and LSF, the shell,
+C++, NCCL, CUDA, ROCm and NVIDIA's driver.
 `srun` and `mpirun` end ranks whose printed results look whole, so one such line fails the whole run.
 """
 
@@ -22,8 +22,9 @@ LAUNCHER = re.compile(
     r"|(?:mpirun|mpiexec|prterun|orterun|prte)\S* (?:noticed that process|has exited due to process)\b"
     r"|(?:ORTE|PRTE|PRRTE) (?:has lost communication|was unable to)\b"
     r"|(?:ORTE|PRTE|PRRTE) daemon has (?:unexpectedly )?failed\b"
-    r"|exiting improperly\b|exited on signal\b|died from signal\b|(?i:(?:killed by|terminated with) signal\b)"
-    rf"|(?i:exited with (?:exit )?(?:code|status)\b{NOT_0})|(?i:exited with signal\b)|MPI_ABORT was invoked\b|called MPI_Abort\b"
+    r"|exiting improperly\b|exited on signal\b|died from signal\b|MPI_ABORT was invoked\b|called MPI_Abort\b"
+    r"|(?i:(?:killed by|terminated with|exited with) signal\b)"
+    rf"|(?i:exited with (?:exit )?(?:code|status)\b){NOT_0}"
     r"|peer process has unexpectedly disconnected\b|MPI_ERRORS_ARE_FATAL\b"
     # other errors of PMIx, such as those of its gds component, come with runs that end well
     r"|PMIX ERROR: (?:PMIX_ERR_)?(?:UNREACH|LOST|PROC|TIMEOUT)"
