@@ -58,6 +58,74 @@ def test_a_gap_in_the_list_of_ranks_fails(tmp_path: Path, rank: int) -> None:
     assert f"rank {rank} is missing from the list of ranks" in found.measurements[0].reason
 
 
+def last_rank_lost(text: str) -> str:
+    return "".join(f"{line}\n" for line in text.splitlines() if "Rank  3" not in line)
+
+
+def test_a_list_of_ranks_without_its_end_fails(tmp_path: Path) -> None:
+    found = read(tmp_path, last_rank_lost(TEXT))
+    assert by_benchmark(found) == {"all-reduce": {Verdict.FAILED}}
+    reason = "busbw does not follow from algbw and 3 ranks: are ranks missing from the list?"
+    assert found.measurements[0].reason == reason
+    one = last_rank_lost(TEXT).replace("Rank  1", "#").replace("Rank  2", "#")
+    assert by_benchmark(read(tmp_path, one)) == {"all-reduce": {Verdict.FAILED}}
+
+
+def of_collective(name: str, factor: float) -> str:
+    """The table as another collective prints it."""
+    text = TEXT.replace("all_reduce_perf", name)
+    for algbw, busbw in (
+        ("20.66", "30.99"),
+        ("20.70", "31.05"),
+        ("20.56", "30.84"),
+        ("20.67", "31.01"),
+    ):
+        text = text.replace(f"{algbw}   {busbw}", f"{algbw}   {float(algbw) * factor:.2f}")
+    return text.replace("15.4863", f"{15.4863 * factor / 1.5:.4f}")
+
+
+@pytest.mark.parametrize(
+    "name, factor, verdict",
+    [
+        ("all_gather_perf", 0.75, Verdict.FAILED),
+        ("all_gather_perf", 1.0, Verdict.GOOD),  # versions that subtract a rank's own bytes
+        ("reduce_scatter_perf", 0.75, Verdict.FAILED),
+        ("alltoall_perf", 0.75, Verdict.FAILED),
+        ("broadcast_perf", 1.0, Verdict.GOOD),  # does not depend on the ranks
+        ("sendrecv_perf", 1.0, Verdict.GOOD),
+    ],
+)
+def test_ranks_are_counted_by_what_the_collective_prints(
+    tmp_path: Path, name: str, factor: float, verdict: Verdict
+) -> None:
+    text = of_collective(name, factor)
+    assert set().union(*by_benchmark(read(tmp_path, text)).values()) == {Verdict.GOOD}
+    found = by_benchmark(read(tmp_path, last_rank_lost(text)))
+    assert set().union(*found.values()) == {verdict}
+
+
+def test_ranks_of_unknown_groups_are_not_counted(tmp_path: Path) -> None:
+    """Old versions do not print the group; four ranks in groups of two have the ratio of two."""
+    ungrouped = of_collective("all_reduce_perf", 1.0).replace(" Group  0", "")
+    assert by_benchmark(read(tmp_path, ungrouped)) == {"all-reduce": {Verdict.GOOD}}
+    lost = last_rank_lost(TEXT).replace(" Group  0", "")
+    assert by_benchmark(read(tmp_path, lost)) == {"all-reduce": {Verdict.FAILED}}
+
+
+@pytest.mark.parametrize("scale", [1, 10, 100])
+def test_rounding_is_no_lost_rank(tmp_path: Path, scale: int) -> None:
+    """From 1,000 GB/s on one digit is printed after the point."""
+    text = TEXT
+    for time, algbw in (("812.0", 20.66), ("810.5", 20.7), ("816.0", 20.56), ("811.5", 20.67)):
+        digits = 1 if scale == 100 else 2
+        cells = f"{algbw * scale:.{digits}f}   {algbw * scale * 1.5:.{digits}f}"
+        line = f"{time}   {algbw:.2f}   "
+        at = text.index(line) + len(line)
+        text = f"{text[: text.index(line)]}{float(time) / scale:.4f}   {cells}{text[at + 5 :]}"
+    text = text.replace("15.4863", f"{15.4863 * scale:.4f}")
+    assert by_benchmark(read(tmp_path, text)) == {"all-reduce": {Verdict.GOOD}}
+
+
 @pytest.mark.parametrize("end", [40, 90])
 def test_a_list_that_nccl_tests_itself_cut_is_no_gap(tmp_path: Path, end: int) -> None:
     """It prints 2,048 characters of a process, which many GPUs with a long host name exceed."""

@@ -44,6 +44,15 @@ LEAST_GBYTES_S = 5.0
 # and the bus of an all-reduce moves up to twice the size
 MOST_FACTOR = 2.1
 ROUNDED_GBYTES_S = 0.01
+# busbw ÷ algbw by the number of ranks n is this times (n − 1)/n; of other collectives it does not depend on n
+BUS_FACTORS = {
+    "all-reduce": 2,
+    "all-gather": 1,
+    "reduce-scatter": 1,
+    "all-to-all": 1,
+    "gather": 1,
+    "scatter": 1,
+}
 AVERAGE_ERROR = 0.01
 # old versions print the times of one thread, and average those of all
 AVERAGE_ERROR_OF_THREADS = 0.5
@@ -167,15 +176,20 @@ def contradiction(table: Table, num_bytes: int, half: Half) -> str:
     )
 
 
-def gap(table: Table) -> str:
+def gap(table: Table, benchmark: str) -> str:
     """What shows that the table is not whole: its end, its ranks, its number of rows, or its average."""
     if not (table.is_complete and table.is_concluded):
         return ENDS_EARLY
-    return _missing_rank(table) or _missing_rows(table) or _wrong_average(table)
+    return (
+        _missing_rank(table)
+        or _missing_rows(table)
+        or _wrong_average(table)
+        or _wrong_ranks(table, benchmark)
+    )
 
 
 def _missing_rank(table: Table) -> str:
-    """The first gap in the list of ranks; what is lost at its end does not show."""
+    """The first gap in the list of ranks; what is lost at its end shows in the bandwidths alone."""
     if not table.rank_ids or table.is_list_cut:
         return ""
     every = range(0, max(table.rank_ids), table.rank_step)
@@ -209,6 +223,44 @@ def _wrong_average(table: Table) -> str:
         f"rows are missing or changed: the stated average is {table.average_busbw:g} GB/s,"
         f" and that of the rows is {mean:g} GB/s"
     )
+
+
+def _wrong_ranks(table: Table, benchmark: str) -> str:
+    """Whether the bandwidths follow from another number of ranks than the list has.
+
+    NCCL_TESTS_SPLIT makes groups that may differ in size, so theirs are not known.
+    """
+    n, times = table.num_ranks, BUS_FACTORS.get(benchmark)
+    if not times or not n or table.is_list_cut or len(table.ranks) > 1:
+        return ""
+    pairs = [
+        (half.algbw, half.busbw)
+        for row in table.rows
+        for half in row.halves.values()
+        if half.algbw is not None and half.algbw >= LEAST_GBYTES_S and half.busbw is not None
+    ]
+    factors = [times * (num - 1) / num for num in _possible_ranks(table)]
+    # old versions of these subtract a rank's own bytes from both bandwidths
+    factors += [1.0] if benchmark in ("all-gather", "reduce-scatter") else []
+    if any(all(_follows(*pair, factor) for pair in pairs) for factor in factors):
+        return ""
+    return f"busbw does not follow from algbw and {n:,} ranks: are ranks missing from the list?"
+
+
+def _possible_ranks(table: Table) -> list[int]:
+    """Those listed; where the list has no column of groups, they may be in groups of equal size."""
+    n = table.num_ranks
+    is_grouped = set(table.ranks) != {""}
+    return [n, *(num for num in range(2, n // 2 + 1) if n % num == 0 and not is_grouped)]
+
+
+def _follows(algbw: float, busbw: float, factor: float) -> bool:
+    return abs(busbw - algbw * factor) <= _rounded(algbw) * factor + _rounded(busbw)
+
+
+def _rounded(value: float) -> float:
+    """Half of the last digit: two after the point, and one from 1,000 on."""
+    return 0.0051 if value < 1000 else value * 5.1e-5
 
 
 def benchmark_of(table: Table, path: Path) -> str:

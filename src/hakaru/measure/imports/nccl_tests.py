@@ -94,7 +94,7 @@ def _add_table(collected: Collected, table: Table, file: ResultFile, left_out: l
     host = clip(",".join(table.hosts), MOST_HOSTS) or file.host or UNKNOWN_HOST
     device = f"{table.num_ranks} ranks" if table.num_ranks else UNKNOWN_RANKS
     group = Key(benchmark, "time", "µs", "lower", host, device, model=_model(table))
-    problem = _problem(table)
+    problem = _problem(table, benchmark)
     moves_nothing = not any(row.num_bytes for row in table.rows)
     if moves_nothing and (problem or not table.rows):
         collected.add(group, None, Verdict.FAILED, problem or "the table has no rows")
@@ -113,13 +113,13 @@ def _benchmark(table: Table, file: ResultFile) -> str:
     return found
 
 
-def _problem(table: Table) -> str:
+def _problem(table: Table, benchmark: str) -> str:
     """What is wrong with the run, and so with each of its rows."""
     if table.error:
         return f"nccl-tests stopped with an error: {table.error}"
     if table.is_complete and table.num_out_of_bounds:
         return f"{table.num_out_of_bounds:,} values out of bounds in this run (FAILED)"
-    return gap(table)
+    return gap(table, benchmark)
 
 
 def _model(table: Table) -> str:
