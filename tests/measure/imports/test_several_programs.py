@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -93,6 +95,49 @@ def test_results_with_labels_of_a_launcher_are_recognised(tmp_path: Path, label:
     found = by_benchmark(read(tmp_path, wrong + HPL))
     assert Verdict.FAILED in found["all-reduce"] and found["hpl"] == GOOD
     assert Verdict.FAILED in by_benchmark(read(tmp_path, labelled(WRONG) + NCCL))["hpl"]
+
+
+@pytest.mark.parametrize(
+    "first", ['{"job": 77}', "[]", '{"a": 1}\n{"b": 2}', '{"job": ', "{", "[{"]
+)
+def test_a_log_whose_first_line_is_json_is_no_document(tmp_path: Path, first: str) -> None:
+    cut = NCCL[: NCCL.index("# Out of")]
+    for log in (f"{cut}{HPL}", f"{HPL}{cut}"):
+        found = by_benchmark(read(tmp_path, f"{first}\n{log}"))
+        assert found == {"all-reduce": FAILED, "hpl": GOOD}
+    assert by_benchmark(read(tmp_path, f"{first}\n{NCCL}")) == {"all-reduce": GOOD}
+    found = by_benchmark(read(tmp_path, f'{first}\n{{"nccl_version": 22902}}\n{cut}{HPL}'))
+    assert found == {"all-reduce": FAILED, "hpl": GOOD}
+
+
+@pytest.mark.parametrize("name", ["nccl.json", "dcgm-4.json", "results-summary.jsonl"])
+def test_a_document_after_a_first_line_of_json_is_refused(tmp_path: Path, name: str) -> None:
+    document = (DATA / name).read_text()
+    for log in (HPL + document, document + HPL):
+        with pytest.raises(HakaruError, match=r"job-77\.out"):
+            read(tmp_path, f'{{"job": 77}}\n{log}')
+
+
+def test_the_file_of_nccl_tests_in_a_log_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HakaruError, match=r"nccl-tests -J among other text: put it into a file"):
+        read(tmp_path, HPL + (DATA / "nccl.json").read_text())
+
+
+def test_a_document_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def loads(text: str) -> object:
+        parsed.append(text)
+        return json.loads(text)
+
+    monkeypatch.setattr("hakaru.measure.imports._base.json", SimpleNamespace(loads=loads))
+    for name in ("nccl.json", "dcgm-4.json", "diagnosis_summary.json"):
+        parsed.clear()
+        read_file(DATA / name)
+        assert len(parsed) == 1, name
+    parsed.clear()
+    read(tmp_path, NCCL + HPL)
+    assert not parsed, "a log does not begin as JSON"
 
 
 def test_a_format_that_is_asked_for_names_what_it_leaves_out(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from hakaru.measure.imports import dcgm, hpl, nccl_tests, superbench
 from hakaru.measure.imports._base import (
     IMPORTERS,
     UNKNOWN_HOST,
+    Content,
     Found,
     Importer,
     ResultFile,
     clip,
-    is_document,
     is_plausible,
     where,
 )
@@ -29,7 +29,6 @@ from hakaru.measure.record import Measurement, Run
 __all__ = ["IMPORTERS", "Imported", "read_file", "read_run"]
 
 MOST_MB = 200
-HEAD = 2**18  # characters by which the format of a document is recognised
 
 # what is plain to recognise first: SuperBench's files are any flat object with slashes in its keys
 for importer in (nccl_tests.IMPORTER, hpl.IMPORTER, dcgm.IMPORTER, superbench.IMPORTER):
@@ -72,12 +71,12 @@ def read_run(
 def read_file(path: Path, format: str | None = None, host: str | None = None) -> Imported:
     """All that a file of other programs holds; `host` is for formats that do not name the host."""
     _check_host(host)
-    text = _text(path)
-    importers = [IMPORTERS.get(format)] if format else _recognised(path, text)
+    content = Content(_text(path))
+    importers = [IMPORTERS.get(format)] if format else _recognised(path, content)
     file = ResultFile(path, _modified_at(path), clip(host) if host else UNKNOWN_HOST)
-    parts = [_read(each, file, text) for each in importers]
+    parts = [_read(each, file, content) for each in importers]
     found = [each for part in parts for each in part.measurements]
-    others = _others(path, text, importers) if format else ()
+    others = _others(content, importers) if format else ()
     return Imported(
         " and ".join(each.id for each in importers),
         [_dated(each, file.modified_at) for each in found],
@@ -86,8 +85,8 @@ def read_file(path: Path, format: str | None = None, host: str | None = None) ->
     )
 
 
-def _read(importer: Importer, file: ResultFile, text: str) -> Found:
-    found = importer.read(file, text)
+def _read(importer: Importer, file: ResultFile, content: Content) -> Found:
+    found = importer.read(file, content)
     if not found.measurements:
         raise HakaruError(
             f"{where(file.path)} holds no result of {importer.title} that can be imported"
@@ -96,9 +95,9 @@ def _read(importer: Importer, file: ResultFile, text: str) -> Found:
     return found
 
 
-def _others(path: Path, text: str, chosen: Sequence[Importer]) -> tuple[str, ...]:
+def _others(content: Content, chosen: Sequence[Importer]) -> tuple[str, ...]:
     """Results of programs that were not asked for; they may have failed."""
-    titles = [each.title for each in _recognising(path, text) if each not in chosen]
+    titles = [each.title for each in _recognising(content) if each not in chosen]
     return tuple(f"output of {title}, which --format leaves out" for title in titles)
 
 
@@ -162,9 +161,9 @@ def _text(path: Path) -> str:
     return text
 
 
-def _recognised(path: Path, text: str) -> list[Importer]:
+def _recognised(path: Path, content: Content) -> list[Importer]:
     """One, or those of all programs that printed into the log of one job."""
-    found = _recognising(path, text)
+    found = _recognising(content)
     if not found:
         known = "".join(f"\n  {each.id}: {each.looks}" for each in IMPORTERS)
         raise HakaruError(
@@ -179,9 +178,7 @@ def _recognised(path: Path, text: str) -> list[Importer]:
     return found
 
 
-def _recognising(path: Path, text: str) -> list[Importer]:
-    """A document is of one program, and its beginning shows of which; a log may be of several."""
-    if is_document(text):
-        found = (each for each in IMPORTERS if each.recognises(path, text[:HEAD]))
-        return list(islice(found, 1))
-    return [each for each in IMPORTERS if each.recognises(path, text)]
+def _recognising(content: Content) -> list[Importer]:
+    """A document is of one program; a log may be of several, also where its first line is JSON."""
+    found = (each for each in IMPORTERS if each.recognises(content))
+    return list(islice(found, 1)) if content.is_json else list(found)

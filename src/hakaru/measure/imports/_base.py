@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ MOST_NOTES = 50
 MOST_VALUE = 1e15  # in any unit that is used here; more is no result
 MOST_RESULTS = 50_000  # a SuperBench summary of a hundred nodes; tables have a few hundred rows
 DOCUMENT = re.compile(r"\s*(?:\{|\[\s*[{\]])")
+HEAD = 2**18  # characters by which the format of a document is recognised
 MOST_DIGITS = 18  # of a whole number; more would not fit where it is stored
 
 
@@ -43,6 +45,45 @@ class ResultFile:
     @property
     def name(self) -> str:
         return clip(self.path.name)
+
+
+class Content:
+    """The text of a file, and the JSON that all of it is; it is parsed at most once."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def document(self) -> Any:
+        """None where the text is not one document of JSON from its beginning to its end."""
+        return _parsed(self.text) if self.begins_as_json else None
+
+    @cached_property
+    def lines(self) -> list[dict[str, Any]] | None:
+        """None where the text is not an object of JSON in each of several lines."""
+        if not self.begins_as_json or self.document is not None:
+            return None
+        found = []
+        for line in self.text.splitlines():
+            parsed = _parsed(line)
+            if line.strip() and not isinstance(parsed, dict):
+                return None
+            found += [parsed] if line.strip() else []
+        return found
+
+    @cached_property
+    def begins_as_json(self) -> bool:
+        """A log may begin with `[1,0]<stdout>:` or `[node07:411]`."""
+        return bool(DOCUMENT.match(self.text))
+
+    @property
+    def is_json(self) -> bool:
+        return self.document is not None or self.lines is not None
+
+    @property
+    def looks(self) -> str:
+        """Where to look for a format: a document is of one program, and its beginning shows of which."""
+        return self.text[:HEAD] if self.is_json else self.text
 
 
 class Found(NamedTuple):
@@ -63,8 +104,8 @@ class Importer:
     id: str
     title: str
     looks: str
-    recognises: Callable[[Path, str], bool]
-    read: Callable[[ResultFile, str], Found]
+    recognises: Callable[[Content], bool]
+    read: Callable[[ResultFile, Content], Found]
     is_printed: bool = False
 
 
@@ -206,9 +247,11 @@ def sequence(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def is_document(text: str) -> bool:
-    """Whether it begins as JSON does; a log may begin with `[1,0]<stdout>:` or `[node07:411]`."""
-    return bool(DOCUMENT.match(text))
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def parse_json(path: Path, text: str, line: int = 0) -> Any:

@@ -19,7 +19,6 @@ from hakaru.measure.imports._base import (
     local_time,
     mapping,
     number,
-    parse_json,
     sequence,
     where,
     whole,
@@ -34,8 +33,7 @@ TRUE = (True, "true")
 LEAST_REDUCED = 2**30
 
 
-def read_table(path: Path, text: str) -> Table:
-    document = parse_json(path, text)
+def read_table(path: Path, document: Any) -> Table:
     if not isinstance(document, dict) or "config" not in document:
         raise HakaruError(
             f'{where(path)}: expected an object with "config", as nccl-tests -J writes'

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from hakaru.errors import HakaruError
@@ -18,6 +17,7 @@ from hakaru.measure.imports._base import (
     CHECK_UNIT,
     MOST_REASON,
     Collected,
+    Content,
     Found,
     Importer,
     Key,
@@ -60,13 +60,13 @@ LACKING = (
 )
 
 
-def recognises(path: Path, head: str) -> bool:
-    return any(f'"{root}"' in head for root in ROOTS)
+def recognises(content: Content) -> bool:
+    looks = content.looks
+    return any(f'"{root}"' in looks for root in ROOTS)
 
 
-def read(file: ResultFile, text: str) -> Found:
-    # dcgmi may print a line or two before the document
-    document = mapping(parse_json(file.path, text[max(text.find("{"), 0) :]))
+def read(file: ResultFile, content: Content) -> Found:
+    document = mapping(_document(file, content))
     odd: list[str] = []
     runs = _runs(document, odd)
     collected, notes = Collected(TITLE), []
@@ -88,6 +88,13 @@ IMPORTER = Importer(
     recognises=recognises,
     read=read,
 )
+
+
+def _document(file: ResultFile, content: Content) -> Any:
+    """dcgmi may print a line or two before it."""
+    if content.document is not None:
+        return content.document
+    return parse_json(file.path, content.text[max(content.text.find("{"), 0) :])
 
 
 def _runs(document: dict[str, Any], odd: list[str]) -> list[Any]:

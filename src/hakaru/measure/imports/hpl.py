@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 
 from hakaru.errors import HakaruError
 from hakaru.measure.hpl._lines import ANY_LABEL, supports_rate
@@ -19,6 +18,7 @@ from hakaru.measure.hpl.result import Output, Problem, ProblemKind, Result, Stat
 from hakaru.measure.imports._base import (
     UNKNOWN_RANKS,
     Collected,
+    Content,
     Found,
     Importer,
     Key,
@@ -46,11 +46,12 @@ INCOMPLETE = "the output is not complete: HPL did not come to its end"
 TOO_SHORT = "the time is printed as 0.00 s, which does not support the rate: measure a larger N"
 
 
-def recognises(path: Path, head: str) -> bool:
-    return bool(LOOKS.search(head))
+def recognises(content: Content) -> bool:
+    return bool(LOOKS.search(content.looks))
 
 
-def read(file: ResultFile, text: str) -> Found:
+def read(file: ResultFile, content: Content) -> Found:
+    text = content.text
     output = parse_output(text)
     if not output.results and not LOOKS.search(text):
         raise HakaruError(f"{where(file.path)} holds no output of HPL: leave --format out")

@@ -8,7 +8,6 @@ parameters; in place is a parameter of its own.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from hakaru.errors import HakaruError
@@ -19,12 +18,14 @@ from hakaru.measure.imports._base import (
     UNKNOWN_HOST,
     UNKNOWN_RANKS,
     Collected,
+    Content,
     Found,
     Importer,
     Key,
     ResultFile,
     clip,
     noted,
+    parse_json,
     where,
 )
 from hakaru.measure.imports._nccl_json import read_table
@@ -46,26 +47,38 @@ from hakaru.measure.verdict import Verdict
 TITLE = "nccl-tests"
 STARTS = (VERSION, STARTING, PARAMETERS, HEADING)
 UNCHECKED = "nccl-tests did not check the values (#wrong is N/A); run it with -c 1"
+JSON_MARKS = ('"nccl_version"', '"minimum_bytes"')
 MOST_HOSTS = 4000  # characters of their names
 MOST_LABEL = 300  # characters of what a launcher puts before a line
 ITERATION = Quantity("iteration-time", "µs", "lower")
 QUANTITIES = {each.name: (each.unit, each.better) for each in (*OWN_QUANTITIES, ITERATION)}
 
 
-def recognises(path: Path, head: str) -> bool:
-    if head.lstrip().startswith("{"):
-        return '"nccl_version"' in head or '"minimum_bytes"' in head
-    lines = (LABEL.sub("", line) for line in head.splitlines() if "#" in line[:MOST_LABEL])
-    return any(mark.match(line) for line in lines for mark in STARTS)
+def recognises(content: Content) -> bool:
+    return _is_file(content) or _is_text(content)
 
 
-def read(file: ResultFile, text: str) -> Found:
+def _is_file(content: Content) -> bool:
+    """Whether it is the file of -J, perhaps with other text before or after it, or cut off."""
+    marks = [mark in content.looks for mark in JSON_MARKS]
+    return all(marks) or (any(marks) and content.begins_as_json and not _is_text(content))
+
+
+def _is_text(content: Content) -> bool:
+    lines = content.looks.splitlines()
+    found = (LABEL.sub("", line) for line in lines if "#" in line[:MOST_LABEL])
+    return any(mark.match(line) for line in found for mark in STARTS)
+
+
+def read(file: ResultFile, content: Content) -> Found:
     left_out: list[str] = []
-    if text.lstrip().startswith("{"):
-        tables = [read_table(file.path, text)]
+    if content.document is not None:
+        tables = [read_table(file.path, content.document)]
+    elif _is_file(content):
+        raise _mixed(file, content)
     else:
         reader = Reader()
-        tables, left_out = reader.read(text), reader.left_out
+        tables, left_out = reader.read(content.text), reader.left_out
     collected = Collected(TITLE)
     for table in tables:
         _add_table(collected, table, file, left_out)
@@ -77,6 +90,15 @@ def read(file: ResultFile, text: str) -> Found:
     place = _place(file, tables)
     found = collected.measurements(started_at, ended_at, place)
     return Found(found, noted(left_out), noted(notes))
+
+
+def _mixed(file: ResultFile, content: Content) -> HakaruError:
+    if content.begins_as_json:
+        parse_json(file.path, content.text)  # says where the JSON is broken
+    return HakaruError(
+        f"{where(file.path)} holds the JSON of nccl-tests -J among other text:"
+        " put it into a file of its own"
+    )
 
 
 IMPORTER = Importer(

@@ -6,7 +6,6 @@ writes them in superbench/runner/runner.py; units are those of docs/user-tutoria
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -21,12 +20,12 @@ from hakaru.measure.imports._base import (
     UNKNOWN_HOST,
     UNKNOWN_RANKS,
     Collected,
+    Content,
     Found,
     Importer,
     Key,
     ResultFile,
     clip,
-    is_document,
     noted,
     number,
     own_key,
@@ -60,12 +59,12 @@ Codes = dict[tuple[str, str], float | None]  # by benchmark and rank
 Metrics = dict[tuple[str, str, str], list[float | None]]  # by benchmark, metric and rank
 
 
-def recognises(path: Path, head: str) -> bool:
-    return is_document(head) and bool(METRIC.search(head))
+def recognises(content: Content) -> bool:
+    return content.begins_as_json and bool(METRIC.search(content.looks))
 
 
-def read(file: ResultFile, text: str) -> Found:
-    nodes = _nodes(file.path, text)
+def read(file: ResultFile, content: Content) -> Found:
+    nodes = _nodes(file.path, content)
     collected = Collected(TITLE)
     left_out: list[str] = []
     notes: list[str] = []
@@ -93,13 +92,12 @@ IMPORTER = Importer(
 )
 
 
-def _nodes(path: Path, text: str) -> list[Node]:
+def _nodes(path: Path, content: Content) -> list[Node]:
     """A line a node, one object, or a list of objects."""
-    try:
-        whole = json.loads(text)
-        found = whole if isinstance(whole, list) else [whole]
-    except (ValueError, RecursionError):
-        lines = enumerate(text.splitlines(), start=1)
+    whole = content.document
+    found = content.lines if whole is None else whole if isinstance(whole, list) else [whole]
+    if found is None:  # to say in which line
+        lines = enumerate(content.text.splitlines(), start=1)
         found = [parse_json(path, line, at) for at, line in lines if line.strip()]
     for at, node in enumerate(found, start=1):
         if not isinstance(node, dict):
