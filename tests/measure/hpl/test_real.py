@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hakaru.measure.hpl import missing_tools, search_hpl
-from hakaru.measure.hpl.orphan import used_s
+from hakaru.measure.hpl.orphan import most_used_s
 from hakaru.measure.verdict import Verdict
 from tests.measure.hpl.test_resume import entries, wait_for
 
@@ -91,7 +91,7 @@ def kill_a_rank(folder: Path) -> None:
             if is_rank_in(folder, path)
         ]
         if (
-            len(ranks) == 2 and min(map(used_s, ranks)) > 0.3
+            len(ranks) == 2 and min(map(most_used_s, ranks)) > 0.3
         ):  # mpirun may hang on one that just begins
             os.kill(ranks[1], signal.SIGKILL)
             return

@@ -76,6 +76,28 @@ def test_a_launch_that_hangs_is_ended(
         os.kill(pids[0], 0)
 
 
+def test_ending_a_launch_that_is_stopped_is_nobody_elses_work(
+    fake_xhpl: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While hundreds of ranks are ended, all cores are busy, and nobody counts whose time that is."""
+    monkeypatch.setenv("FAKE_XHPL", "hang")
+    zero = validity.Reading(*[0.0] * len(fields(validity.Reading)))
+    cores = os.cpu_count() or 1
+    times = {"before": (0.0, 0.0), "running": (8.0, 0.5), "ended": (12.0, 4.5 * cores)}
+    pids: list[int] = []
+
+    def read_now() -> validity.Reading:
+        state = (
+            "before" if not pids else "running" if Path(f"/proc/{pids[0]}").exists() else "ended"
+        )
+        return replace(zero, wall_s=times[state][0], busy_s=times[state][1])
+
+    monkeypatch.setattr(validity, "read_now", read_now)
+    with pytest.raises(LaunchError, match=r"within 1 s after 12\.0 s") as caught:
+        launch(fake_xhpl, TWO, 2, tmp_path / "run", start=ALONE, timeout_s=0.6, started=pids.append)
+    assert caught.value.disturbances == ()
+
+
 def test_missing_tools_come_with_the_command_that_installs_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

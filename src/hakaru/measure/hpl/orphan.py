@@ -55,8 +55,11 @@ def end_left_over(path: Path) -> bool:
     return found
 
 
-def used_s(pid: int) -> float:
-    """The processor time of a process and of all that descend from it, so far."""
+def most_used_s(pid: int) -> float:
+    """The most processor time that a process and all that descend from it can have used so far.
+
+    /proc cuts each number to whole ticks, which hides seconds of a few hundred ranks.
+    """
     known = {int(path.name): _stat(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
     family = {pid}
     while (
@@ -64,7 +67,7 @@ def used_s(pid: int) -> float:
         - family
     ):
         family |= more
-    ticks = sum(int(value) for each in family for value in (known.get(each) or [])[_TIMES])
+    ticks = sum(int(value) + 1 for each in family for value in (known.get(each) or [])[_TIMES])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -82,18 +82,21 @@ def launch(
     folder.mkdir(parents=True)
     (folder / program.input_name).write_text(text)
     before, own = validity.read_now(), _children_s()
-    code, used_s = _run(words, folder, {**os.environ, **VERBOSE, **given}, timeout_s, started)
-    span = validity.read_now().since(before)
-    busy = _disturbances(span, max(_children_s() - own, used_s or 0.0)) if start.is_local else []
-    fail = _Failure(words, span.wall_s, folder, program, busy)
-    if used_s is not None:
+    code, stopped = _run(words, folder, {**os.environ, **VERBOSE, **given}, timeout_s, started)
+    after = validity.read_now()
+    end = stopped or _End(after, 0.0)
+    used_s = max(_children_s() - own, end.used_s)
+    busy = _disturbances(end.at.since(before), used_s) if start.is_local else []
+    wall_s = after.wall_s - before.wall_s
+    fail = _Failure(words, wall_s, folder, program, busy)
+    if stopped:
         raise fail.error(f"HPL did not finish within {timeout_s:.0f} s", timed_out=True)
     if code != 0:
         raise fail.error(f"HPL {ended(code)}")
     output = read_output(program, folder)
     results = _matched(batch.configs(), output, fail)
     kernels = kernels_in(_text(folder / "stderr.txt"))
-    return Launched(tuple(words), given, span.wall_s, output, results, kernels, tuple(busy))
+    return Launched(tuple(words), given, wall_s, output, results, kernels, tuple(busy))
 
 
 def read_output(program: Program, folder: Path) -> Output:
@@ -127,6 +130,14 @@ class _Failure:
         texts = [_lines(_text(self.folder / name)) for name in dict.fromkeys(names)]
         last = "\n".join(next((lines for lines in texts if lines), [])[-8:])[-MOST_TAIL:]
         return LaunchError(what, self.words, self.wall_s, plain(last), timed_out, self.disturbances)
+
+
+@dataclass(frozen=True)
+class _End:
+    """When a launch was over, and the most that its ranks, which nobody waited for, had used by then."""
+
+    at: validity.Reading
+    used_s: float
 
 
 def _matched(
@@ -167,8 +178,8 @@ def _run(
     environment: Mapping[str, str],
     timeout_s: float | None,
     started: Callable[[int], None],
-) -> tuple[int, float | None]:
-    """The exit code and, where time ran out, the processor time used; no process is left behind."""
+) -> tuple[int, _End | None]:
+    """The exit code and, where time ran out, what was used until then; no process is left behind."""
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
         try:
             process = subprocess.Popen(
@@ -181,8 +192,10 @@ def _run(
         started(process.pid)
         return process.wait(timeout_s), None
     except subprocess.TimeoutExpired:
-        # of ranks that mpirun does not wait for, nobody would learn it later
-        return -signal.SIGKILL, orphan.used_s(process.pid)
+        # mpirun does not wait for its ranks, and ending hundreds of them keeps all cores busy: the machine is
+        # read first, so that what is found to be its own covers all of that time
+        at = validity.read_now()
+        return -signal.SIGKILL, _End(at, orphan.most_used_s(process.pid))
     finally:
         end_group(process)
 
