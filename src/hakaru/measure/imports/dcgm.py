@@ -30,6 +30,7 @@ from hakaru.measure.imports._base import (
     parse_json,
     sequence,
     where,
+    whole,
 )
 from hakaru.measure.verdict import ORDER, Verdict, worst
 
@@ -53,11 +54,15 @@ LINK = re.compile(
 )
 RATE = re.compile(r"(?:GPU (\d+) )?calculated at approximately ([\d.]+) gigaflops")
 PRECISION = re.compile(r"\b(FP64|FP32|FP16) 1\b")
+OF_GPUS = re.compile(r"gpu:(\d{1,6}(?:\s?,\s?\d{1,6}){0,99})")
+NO_RESULT = "DCGM has no result of this GPU in this test, and has one of others"
 WAYS = {"GPU to Host": "to-host", "Host to GPU": "to-device"}
 LACKING = (
     "DCGM does not print the sizes of copies and products: its host-copy and gemm are not compared "
     "with own runs"
 )
+
+Tested = dict[str, set[int]]  # of each test of a diagnostic, the GPUs that it has results of
 
 
 def recognises(content: Content) -> bool:
@@ -69,9 +74,10 @@ def read(file: ResultFile, content: Content) -> Found:
     document = mapping(_document(file, content))
     odd: list[str] = []
     runs = _runs(document, odd)
-    collected, notes = Collected(TITLE), []
+    collected, notes, tested = Collected(TITLE), [], []
     for run in runs:
-        notes += _add_run(collected, mapping(run), file, odd)
+        notes += _add_run(collected, mapping(run), file, odd, tested)
+    _add_missing(collected, runs, tested, file.host)
     if collected.has("host-copy", "gemm"):
         notes.append(LACKING)
     _add_overall(collected, document, file.host)
@@ -109,7 +115,11 @@ def _runs(document: dict[str, Any], odd: list[str]) -> list[Any]:
 
 
 def _add_run(
-    collected: Collected, run: dict[str, Any], file: ResultFile, odd: list[str]
+    collected: Collected,
+    run: dict[str, Any],
+    file: ResultFile,
+    odd: list[str],
+    tested: list[Tested],
 ) -> list[str]:
     bodies = [mapping(run[root]) for root in ROOTS if root in run]
     if not any(bodies):
@@ -125,9 +135,47 @@ def _add_run(
         tests = list(_tests(body, odd))
         if not tests and not body.get("runtime_error"):
             odd.append("a diagnostic, or one of its iterations, has no tests")
+        gpus: Tested = {}
         for test in tests:
-            _add_test(collected, test, file.host, odd)
+            benchmark, results = _add_test(collected, test, file.host, odd)
+            gpus.setdefault(benchmark, set()).update(_gpus(results))
+        tested.append(gpus)
     return [f"DCGM warns: {clip(body['Warning'], 400)}" for body in bodies if body.get("Warning")]
+
+
+def _gpus(results: list[dict[str, Any]]) -> set[int]:
+    """Those that a test has results of; none where it lists faults alone, as the tests of level 1 do."""
+    found: set[int] = set()
+    is_list_of_faults = True
+    for result in results:
+        if ids := OF_GPUS.fullmatch(_device(result)):
+            found.update(int(each) for each in ids[1].split(","))
+            is_list_of_faults &= _verdict(result)[0] is Verdict.FAILED
+    return set() if is_list_of_faults else found
+
+
+def _add_missing(collected: Collected, runs: list[Any], tested: list[Tested], host: str) -> None:
+    """A row for each GPU that other tests have and a test of single GPUs has not."""
+    every = {gpu for run in runs for gpu in _listed_gpus(mapping(run))}
+    every.update(gpu for gpus in tested for found in gpus.values() for gpu in found)
+    for benchmark, found in (each for gpus in tested for each in gpus.items() if each[1]):
+        for gpu in sorted(every - found):
+            key = Key(benchmark, CHECK, CHECK_UNIT, "higher", host, f"gpu:{gpu}")
+            collected.add(key, None, Verdict.NOT_MEASURED, NO_RESULT)
+
+
+def _listed_gpus(run: dict[str, Any]) -> set[int]:
+    """Those that version 4 lists beside the tests."""
+    holders = [run, *(mapping(run.get(root)) for root in ROOTS)]
+    groups = [mapping(group) for each in holders for group in sequence(each.get("entity_groups"))]
+    entities = [
+        mapping(entity)
+        for group in groups
+        if str(group.get("entity_group")).lower() == "gpu"
+        for entity in sequence(group.get("entities"))
+    ]
+    found = (whole(entity.get("entity_id")) for entity in entities)
+    return {gpu for gpu in found if gpu is not None}
 
 
 def _overall_key(host: str) -> Key:
@@ -170,7 +218,9 @@ def _listed(holder: dict[str, Any], name: str, of: str, odd: list[str]) -> list[
     return sequence(holder.get(name))
 
 
-def _add_test(collected: Collected, test: dict[str, Any], host: str, odd: list[str]) -> None:
+def _add_test(
+    collected: Collected, test: dict[str, Any], host: str, odd: list[str]
+) -> tuple[str, list[dict[str, Any]]]:
     benchmark = "dcgm-" + (_kebab(clip(test.get("name") or "")) or "unnamed")
     results = _results(test, benchmark, odd)
     summary = mapping(test.get("test_summary"))
@@ -182,6 +232,7 @@ def _add_test(collected: Collected, test: dict[str, Any], host: str, odd: list[s
         results.append(summary)
     for result in results or [{}]:
         _add_result(collected, result, benchmark, host)
+    return benchmark, results
 
 
 def _results(test: dict[str, Any], benchmark: str, odd: list[str]) -> list[dict[str, Any]]:
