@@ -224,6 +224,56 @@ def test_a_benchmark_and_a_number_that_another_node_has_are_not_measured(tmp_pat
     }
 
 
+def of_ranks(benchmark: str, metric: str, ranks: list[int]) -> dict[str, object]:
+    values: dict[str, object] = {f"{benchmark}/{metric}:{rank}": 26.0 for rank in ranks}
+    return values | {f"{benchmark}/return_code:{rank}": 0 for rank in ranks}
+
+
+def test_a_rank_that_one_number_of_a_node_lacks_is_not_measured(tmp_path: Path) -> None:
+    gemm = of_ranks("gemm-flops", "fp64_flops", [*range(8)])
+    copies = of_ranks("mem-bw", "h2d_bw", [*range(7)])
+    found = read(tmp_path, *(gemm | copies | {"node": name} for name in ("n1", "n2")))
+    bad = [m for m in found.measurements if m.verdict is not Verdict.GOOD]
+    assert [(m.benchmark, m.host, m.device) for m in bad] == [
+        ("host-copy", "n1", "rank:7"),
+        ("host-copy", "n2", "rank:7"),
+    ]
+    assert {m.verdict for m in bad} == {Verdict.NOT_MEASURED}
+    assert "no result of this rank" in bad[0].reason
+    # a number of a benchmark whose others are there, and a rank that is missing in the middle
+    less = gemm | of_ranks("gemm-flops", "fp32_flops", [0, 1, 3, 4, 5, 6, 7])
+    (lost,) = (m for m in read(tmp_path, less).measurements if m.verdict is not Verdict.GOOD)
+    assert (lost.parameters, lost.device) == ({"dtype": "fp32"}, "rank:2")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        of_ranks("kernel-launch", "event_time", [0]),
+        of_ranks("nccl-bw:nvlink", "allreduce_8_busbw", [0]),
+        of_ranks("ib-loopback", "ib_write_bw_8388608", [0, 1, 2, 3]),
+        of_ranks("ib-loopback", "ib_write_bw_8388608", [*range(16)]),
+        of_ranks("cpu-memory-bw-latency", "mem_bandwidth_lat", [0, 1]),
+        {"cpu-stream/return_code": 0, "cpu-stream/copy_throughput": 3.0},
+    ],
+)
+def test_a_benchmark_with_processes_of_its_own_lacks_no_rank(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
+    gemm = of_ranks("gemm-flops", "fp64_flops", [*range(8)])
+    found = read(tmp_path, gemm | other | {"node": "n1"})
+    assert {m.verdict for m in found.measurements} == {Verdict.GOOD}
+
+
+def test_an_adapter_that_one_number_lacks_is_not_measured(tmp_path: Path) -> None:
+    wide = of_ranks("ib-loopback", "ib_write_bw_8388608", [0, 1, 2, 3])
+    narrow = of_ranks("ib-loopback", "ib_read_bw_8388608", [0, 1, 2])
+    (lost,) = (
+        m for m in read(tmp_path, wide | narrow).measurements if m.verdict is not Verdict.GOOD
+    )
+    assert (lost.quantity, lost.device) == ("ib_read_bw_8388608", "rank:3")
+
+
 def test_a_benchmark_among_nodes_is_reported_by_one_of_them(tmp_path: Path) -> None:
     nccl = {"nccl-bw:ib/return_code:0": 0, "nccl-bw:ib/allreduce_8_busbw:0": 3.0}
     found = read(tmp_path, OK | nccl | {"node": "n1"}, OK | {"node": "n2"}, OK | {"node": "n3"})

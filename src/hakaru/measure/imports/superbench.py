@@ -53,9 +53,14 @@ AMONG = re.compile(
     r"(nccl-bw|rccl-bw|ib-traffic|ib-validation|gpcnet-.*|cpu-hpl|dist-inference)(:.*)?"
 )
 
+# benchmarks whose processes are not one a GPU, but one a network adapter, disk or part of the processor
+NOT_OF_GPUS = re.compile(r"(ib-.*|cpu-.*|disk-benchmark|tcp-connectivity)(:.*)?")
+NO_RANK = "SuperBench has no result of this rank, and has one of others of the node"
+
 Node = dict[str, Any]
 Seen = dict[str, dict[Key, None]]  # by SuperBench's name of a benchmark; keys without their host
 Codes = dict[tuple[str, str], float | None]  # by benchmark and rank
+Ranks = dict[tuple[str, str], dict[int, Key]]  # by benchmark and metric
 Metrics = dict[tuple[str, str, str], list[float | None]]  # by benchmark, metric and rank
 
 
@@ -153,6 +158,7 @@ def _add_node(
     seen: Seen = {benchmark: {} for benchmark, _ in codes}
     worst_codes = _worst_codes(codes)
     measured = set()
+    ranks: Ranks = {}
     for (benchmark, metric, rank), values in metrics.items():
         kind, own = kind_of(benchmark, metric), own_of(benchmark, metric)
         if kind is None:
@@ -165,13 +171,37 @@ def _add_node(
         key = _key(benchmark, metric, rank, host, kind, own)
         seen.setdefault(benchmark, {})[key._replace(host="")] = None
         measured.add((benchmark, rank))
+        if rank and not AMONG.fullmatch(benchmark):
+            ranks.setdefault((benchmark, metric), {})[int(rank)] = key
         outcome = _outcome(codes, worst_codes, benchmark, rank)
         for value in values:
             scaled = value * own.scale if own and value is not None else value
             collected.add(key, scaled, *_judged(kind, value, outcome))
     for (benchmark, rank), code in codes.items():
         _add_code(collected, (benchmark, host, rank), code, measured)
+    for key in islice(_lost_ranks(ranks), MOST_MISSING):
+        collected.add(key, None, Verdict.NOT_MEASURED, NO_RANK)
     return seen
+
+
+def _lost_ranks(ranks: Ranks) -> Iterator[Key]:
+    """Of the numbers with several ranks, those of ranks that another such number of the node has.
+
+    Many benchmarks run in one process a node; a number of one rank lacks no other.
+    """
+    several = {of: keys for of, keys in ranks.items() if len(keys) > 1}
+    every: dict[str, set[int]] = {}
+    for (benchmark, _), keys in several.items():
+        every.setdefault(_processes(benchmark), set()).update(keys)
+    for (benchmark, _), keys in several.items():
+        key = next(iter(keys.values()))
+        for rank in sorted(every[_processes(benchmark)] - keys.keys()):
+            yield key._replace(device=_device(str(rank)))
+
+
+def _processes(benchmark: str) -> str:
+    """What its ranks are shared with: those of all benchmarks of GPUs, or its own alone."""
+    return benchmark if NOT_OF_GPUS.fullmatch(benchmark) else ""
 
 
 def _worst_codes(codes: Codes) -> dict[str, float | None]:
