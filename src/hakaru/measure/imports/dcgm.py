@@ -74,7 +74,8 @@ def read(file: ResultFile, content: Content) -> Found:
     document = mapping(_document(file, content))
     odd: list[str] = []
     runs = _runs(document, odd)
-    collected, notes, tested = Collected(TITLE), [], []
+    collected, notes = Collected(TITLE), []
+    tested: list[Tested] = []
     for run in runs:
         notes += _add_run(collected, mapping(run), file, odd, tested)
     _add_missing(collected, runs, tested, file.host)
