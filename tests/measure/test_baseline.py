@@ -192,6 +192,17 @@ def test_runs_of_two_clusters_make_no_baseline() -> None:
 WIDE = (100.0, 130.0, 60.0, 70.0, 140.0, 100.0)
 
 
+def test_repetitions_that_resemble_one_another_are_left_out_of_the_gate() -> None:
+    alike = replace(measured(*[100.0] * 18), correlation=0.97)
+    steady = measured(*[50.0] * 6, benchmark="memory", quantity="bandwidth", unit="GB/s")
+    run = run_of(alike, steady)
+    made = baseline.make_baseline("ok", run)
+    assert [each.is_noisy for each in made.entries] == [True, False]
+    assert {each.verdict for each in judge_by(run.measurements, made, QUICK)} == {Verdict.GOOD}
+    imported = baseline.make_baseline("ok", run_of(measured(100.0)))  # a number is a reference
+    assert not imported.entries[0].is_noisy
+
+
 def test_what_would_not_pass_its_own_baseline_is_left_out_of_the_gate(tmp_path: Path) -> None:
     noisy = measured(*WIDE, benchmark="memory", quantity="bandwidth", unit="GB/s")
     run = run_of(measured(*[100.0] * 6), noisy)

@@ -97,6 +97,30 @@ def test_a_check_measures_only_the_models_of_its_baseline() -> None:
     assert _devices_of(make_baseline("b", run_of(measured(1.0)))) == ()
 
 
+def test_a_stored_run_is_judged_whole(lake: Lake) -> None:
+    save(lake, run_of(measured(*[100.0] * 6)))
+    hakaru("bench", "baseline", "ok", "--run", "r1", "-w", lake.workspace)
+    words = ["--baseline", "ok", "--run", "r1", "-w", lake.workspace]
+    result = hakaru("bench", "check", *words, "--device", "cpuu:0", "--nodes", "2")
+    assert result.exit_code == 1
+    assert "--run judges a stored run as it is; leave out --device, --nodes" in result.output
+    judged = hakaru("bench", "check", *words)
+    assert judged.exit_code == 0
+    assert "of baseline" in judged.output and "100.0%" in judged.output
+    assert "Make it a baseline" not in judged.output
+
+
+def test_a_baseline_that_replaces_another_says_so(lake: Lake) -> None:
+    for name in ("r1", "r2"):
+        save(lake, run_of(measured(*[100.0] * 6), id=name))
+    first, second = (
+        hakaru("bench", "baseline", "ok", "--run", name, "-w", lake.workspace).output
+        for name in ("r1", "r2")
+    )
+    assert "replaces" not in first
+    assert "It replaces the one of run r1, made 20" in second
+
+
 def test_hints_lead_to_the_same_workspace(lake: Lake) -> None:
     save(lake, run_of(measured(1.0), id="r1"))
     shown = hakaru("bench", "show", "r1", "-w", lake.workspace).output

@@ -108,6 +108,43 @@ def test_a_card_whose_driver_is_silent_is_not_said_to_be_at_full_speed(
         assert "unread" not in judged.reason
 
 
+@pytest.mark.parametrize(
+    ("taken", "verdict"), [(None, "slow"), (0.01, "slow"), (0.06, "contaminated")]
+)
+def test_what_others_took_of_a_core_is_not_its_own_lack(taken: float | None, verdict: str) -> None:
+    """Less than what makes a core contaminated may still be more than a baseline's tolerance."""
+    validity = {"taken": taken, "clocks": {"core_mhz": 2400.0}}
+    core = replace(measured(*[91.0] * 6, device="cpu:0"), validity=validity)
+    made = make_baseline("ok", run_of(measured(*[100.0] * 6, device="cpu:0")))
+    (judged,) = judge_by([core], made, Limits(tolerance=0.05))
+    assert judged.verdict == verdict
+    assert judged.reason.startswith("91.0% of the baseline ok")
+    assert ("others took 6.0% of its cores" in judged.reason) == (verdict == "contaminated")
+    peers = judge_devices(
+        [replace(fleet(91)[0], validity=validity), *fleet(100, 100)[1:]], Limits()
+    )
+    assert peers[0].verdict == verdict
+
+
+def test_a_baseline_of_another_model_keeps_the_numbers_and_names_both() -> None:
+    made = make_baseline("ok", run_of(*fleet(100, 100)))
+    other = [replace(each, place={"model": "H100"}) for each in fleet(200, 200)]
+    judged = judge_by(other, made, Limits())
+    assert verdicts(judged) == ["not measured"] * 2
+    assert {each.reason for each in judged} == {"the baseline ok has it of A100, and this is H100"}
+    assert judged[0].samples
+
+
+def test_a_run_of_some_benchmarks_does_not_lack_the_others() -> None:
+    memory = measured(*[9.0] * 6, benchmark="memory", quantity="bandwidth", unit="GB/s")
+    made = make_baseline("ok", run_of(*fleet(100, 100), memory))
+    asked = judge_by(fleet(100, 100), made, Limits(), "measured")
+    assert verdicts(asked) == ["good", "good"]
+    one_is_gone = judge_by(fleet(100), made, Limits(), "measured")
+    assert verdicts(one_is_gone) == ["good", "failed"]
+    assert verdicts(judge_by(fleet(100, 100), made, Limits())) == ["good", "good", "not measured"]
+
+
 QUOTA = {"quota": "a CPU quota stopped it 50% of the time"}
 
 

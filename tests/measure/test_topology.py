@@ -103,6 +103,10 @@ def test_a_quota_and_heat_are_distinguished() -> None:
     away = replace(quiet, own_s=5.0, thermal_s=5.0)
     assert "taken from it 50%" in str(validity.off_cpu(away))
     assert validity.off_cpu(replace(away, throttled_s=5.0)) is None
+    assert validity.taken(away, 1) == 0.5
+    assert validity.taken(replace(away, throttled_s=5.0), 1) is None
+    assert validity.taken(replace(quiet, busy_s=22.0, own_s=20.0), 4) == 0.05  # of 40 s
+    assert validity.taken(replace(quiet, busy_s=None), 4) is None
 
 
 def test_a_card_is_asked_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from hakaru.measure._base import Better, load_all
 from hakaru.measure.fleet import QUICK
 from hakaru.measure.folders import baselines_folder, own_baselines_folder
 from hakaru.measure.record import CHECK_UNIT, Measurement, Run, Subject, parameters_text
+from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.store import SELFTEST
 from hakaru.measure.verdict import Verdict
 from hakaru.registry import hint
@@ -26,9 +27,9 @@ from hakaru.safety.files import replace_file
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 EVERYWHERE = "any"
 LEAST, MOST = 1e-12, 1e18  # a median outside is no measurement
-LACKING = "the baseline has it and this run does not"
-# what of it was asked for: everything, kinds of devices such as cuda, or single devices
-Part = Literal["", "kinds", "devices"]
+# what of it was asked for: everything, kinds of devices such as cuda, single devices, or what was measured
+Part = Literal["", "kinds", "devices", "measured"]
+CORRELATED_FROM = 6  # repetitions: fewer are a short series, such as an imported one
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Entry:
     better: Better
     median: float
     num_devices: int  # of one host, at most
-    is_noisy: bool = False  # its repetitions differ too much for a gate, which leaves it out
+    is_noisy: bool = False  # its repetitions tell too little for a gate, which leaves it out
 
     @property
     def subject(self) -> Subject:
@@ -53,9 +54,10 @@ class Entry:
         """Whether a measurement is of this quantity, in the same unit and direction."""
         return (self.subject, self.unit, self.better) == (each.subject, each.unit, each.better)
 
-    def missing(self, host: str = EVERYWHERE, reason: str = LACKING) -> Measurement:
+    def missing(self, host: str = EVERYWHERE, reason: str = "") -> Measurement:
         """The entry as a measurement of a run that has none of it, or too few."""
         now = datetime.now(UTC)
+        lacking = f"the baseline has it of {self.model or 'a device'}, and this run does not"
         return Measurement(
             benchmark=self.benchmark,
             quantity=self.quantity,
@@ -68,7 +70,7 @@ class Entry:
             parameters=self.parameters,
             place={"model": self.model},
             verdict=Verdict.NOT_MEASURED,
-            reason=reason,
+            reason=reason or lacking,
             reference=self.median,
         )
 
@@ -123,8 +125,8 @@ def make_baseline(name: str, *runs: Run) -> Baseline:
         raise HakaruError(f"run {ids} cannot be a baseline: {error}") from None
     if all(each.is_noisy for each in entries):
         raise HakaruError(
-            f"run {ids} cannot be a baseline: the repetitions of all its numbers differ too much. Measure "
-            "again with a larger --budget on a quieter machine"
+            f"run {ids} cannot be a baseline: the repetitions of all its numbers differ too much or are too "
+            "alike from one to the next. Measure again with a larger --budget on a quieter machine"
         )
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Baseline(name, ids, now, entries, run.cluster)
@@ -219,8 +221,14 @@ def _entry(group: list[Measurement]) -> Entry:
 
 
 def _is_noisy(group: Sequence[Measurement]) -> bool:
-    """Whether the usual device would not pass its own median: its interval reaches too far down."""
+    """Whether the usual device would not pass its own median.
+
+    Its interval reaches too far down, or its repetitions resemble one another too much to give one.
+    """
     intervals = [each.interval for each in group if each.interval]
+    num_samples = median(len(each.samples) for each in group)
+    if num_samples >= CORRELATED_FROM and median(each.level for each in intervals) < LEAST_LEVEL:
+        return True
     if group[0].better == "higher":
         shares = [each.low / each.median for each in intervals]
     else:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from statistics import median
 
 from hakaru.measure import gpu
-from hakaru.measure.baseline import Baseline, Part, can_be_repeated
+from hakaru.measure.baseline import CORRELATED_FROM, Baseline, Part, can_be_repeated
 from hakaru.measure.fleet import (
     CONFIDENCE,
     MOST_REPETITIONS,
@@ -26,7 +26,10 @@ from hakaru.measure.fleet import (
 from hakaru.measure.record import Measurement, Subject
 from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.verdict import Verdict
+from hakaru.registry import listed
 
+EXPLAINS = 0.5  # of what a core lacks: others that took so much are the likelier reason
+BASELINE = "baseline "  # and its name, of what it was compared with
 SURE = f"each bound is wrong in {1 - CONFIDENCE:.1%} of cases"
 NOISY = "too noisy a quantity to be compared with the baseline"
 ALONE = "correct and valid; there is nothing to compare it with yet"
@@ -44,7 +47,7 @@ def judge_devices(measurements: Sequence[Measurement], limits: Limits) -> list[M
 
 def by_its_record(each: Measurement) -> Measurement:
     """What the link, the driver and the quota say of a device, whatever its peers do."""
-    return _with_quota(_with_faults(_with_link(each)))
+    return _with_others(_with_quota(_with_faults(_with_link(each))))
 
 
 def checked(each: Measurement) -> Measurement:
@@ -76,15 +79,20 @@ def judge_by(
 ) -> list[Measurement]:
     """Compare with a baseline; what was asked for of it and the run lacks is not measured."""
     known = {entry.subject[:2] for entry in baseline.entries}
-    kept = [each for each in measurements if not _is_beside(each, baseline, known)]
-    judged = [_against(each, baseline, limits) if can_be_repeated(each) else each for each in kept]
+    found = {each.subject[:2] for each in measurements if baseline.find(each.subject)}
+    beside = known & found
+    kept = [each for each in measurements if not _is_beside(each, baseline, beside)]
+    judged = [
+        _with_others(_against(each, baseline, limits)) if can_be_repeated(each) else each
+        for each in kept
+    ]
     return [*judged, *_lacking(kept, baseline, part)]
 
 
-def _is_beside(each: Measurement, baseline: Baseline, known: set[tuple[str, str]]) -> bool:
-    """Whether it is what the baseline has, but on another model of device: nobody asked for that."""
+def _is_beside(each: Measurement, baseline: Baseline, beside: set[tuple[str, str]]) -> bool:
+    """Whether the run has it of the baseline's model too, and this is of another: nobody asked for that."""
     asked = each.verdict is not Verdict.GOOD or baseline.find(each.subject) is not None
-    return not asked and each.subject[:2] in known
+    return not asked and each.subject[:2] in beside
 
 
 def _lacking(
@@ -92,12 +100,12 @@ def _lacking(
 ) -> Iterator[Measurement]:
     """What the baseline has and the run has not, or not on as many devices of a host."""
     models = {each.model for each in measurements}
+    of_others = {each.subject[:2] for each in measurements if baseline.find(each.subject) is None}
     for entry in baseline.gated:
-        if part and entry.model not in models:
-            continue
         own = {(e.host, e.device) for e in measurements if e.subject == entry.subject}
         hosts = Counter(host for host, _ in own)
-        if not hosts:
+        is_asked = part != "measured" and not (part and entry.model not in models)
+        if not hosts and is_asked and entry.subject[:2] not in of_others:
             yield entry.missing()
         for host, count in hosts.items():
             if count < entry.num_devices and part != "devices":
@@ -209,6 +217,17 @@ def _with_quota(each: Measurement) -> Measurement:
     return each.judged(Verdict.CONTAMINATED, f"{quota}; measure it without the quota")
 
 
+def _with_others(each: Measurement) -> Measurement:
+    """Where others took a good part of what a core lacks, it is not the core that is slow."""
+    taken, ratio = each.validity.get("taken"), each.share_of_reference
+    if each.verdict is not Verdict.SLOW or not taken or ratio is None:
+        return each
+    if taken < EXPLAINS * (1 - ratio):
+        return each
+    why = f"others took {taken:.1%} of its cores meanwhile: measure again when it is idle"
+    return each.judged(Verdict.CONTAMINATED, f"{each.reason}; {why}")
+
+
 def _is_compared(each: Measurement) -> bool:
     """Whether its numbers are valid and correct, and its peers had their say, be it undecided."""
     undecided = each.verdict is Verdict.NOT_MEASURED and bool(each.samples)
@@ -224,7 +243,7 @@ def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measureme
     if each.interval is None or each.interval.low <= 0:
         return each.judged(Verdict.NOT_MEASURED, "the number is zero, negative or missing")
     if entry is None:
-        reason = f"the baseline {baseline.name} has no {each.benchmark} with these parameters"
+        reason = _unknown(each, baseline)
         return each.judged(Verdict.NOT_MEASURED, reason)
     if not entry.fits(each):
         reason = f"the baseline {baseline.name} has it in {entry.unit}, {entry.better} being better"
@@ -232,11 +251,13 @@ def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measureme
     ratio, best = _ratio(each, entry.median), _ratio(each, entry.median, "best")
     worst = _ratio(each, entry.median, "worst")
     tolerance = limits.tolerance
-    compared = {"reference": entry.median, "compared_with": f"baseline {baseline.name}"}
+    compared = {"reference": entry.median, "compared_with": BASELINE + baseline.name}
     share = f"{ratio:.1%} of the baseline {baseline.name}"
     is_slow = best < 1 - tolerance
     if each.interval.level < LEAST_LEVEL and not is_slow:
-        reason = f"{share}, but too few repetitions to tell: {len(each.samples)}"
+        num = len(each.samples)
+        alike = ", each much like the one before" if num >= CORRELATED_FROM else ""
+        reason = f"{share}, but too few repetitions to tell: {num}{alike}"
         return each.judged(Verdict.NOT_MEASURED, reason, **compared)
     if ratio >= 1 - tolerance and worst >= 1 - max(limits.must_find, tolerance):
         slow_here = each.verdict is Verdict.SLOW  # slower than its peers stays slow
@@ -247,6 +268,16 @@ def _against(each: Measurement, baseline: Baseline, limits: Limits) -> Measureme
         return each.judged(Verdict.SLOW, reason + _cause(each, Verdict.SLOW), **compared)
     reason = f"{share}, but the repetitions differ too much to tell; measure again with a larger --budget"
     return each.judged(Verdict.NOT_MEASURED, reason, **compared)
+
+
+def _unknown(each: Measurement, baseline: Baseline) -> str:
+    """Why the baseline has nothing to compare it with."""
+    alike = [entry.model for entry in baseline.entries if entry.subject[:2] == each.subject[:2]]
+    if models := [model for model in dict.fromkeys(alike) if model != each.model]:
+        return (
+            f"the baseline {baseline.name} has it of {listed(models, 3)}, and this is {each.model}"
+        )
+    return f"the baseline {baseline.name} has no {each.benchmark} with these parameters"
 
 
 def _ratio(each: Measurement, reference: float, end: str = "") -> float:

@@ -60,6 +60,14 @@ class Measurement:
         return self.interval.median if self.interval else None
 
     @property
+    def share_of_reference(self) -> float | None:
+        """How much of what it was compared with it reaches, 1 being all; None where there is no number."""
+        if not self.median or not self.reference or not self.compared_with:
+            return None
+        is_rate = self.better == "higher"
+        return self.median / self.reference if is_rate else self.reference / self.median
+
+    @property
     def model(self) -> str:
         """The devices that should be equally fast: those of one model, else of one kind."""
         return str(self.place.get("model") or self.device.partition(":")[0])

@@ -138,6 +138,17 @@ def off_cpu(span: Reading) -> str | None:
     return None
 
 
+def taken(span: Reading, num_cores: int) -> float | None:
+    """The share of a device's time that others had its cores; None where it is unknown or a quota stopped it.
+
+    `span` is of these cores alone, on which all of this process' threads run.
+    """
+    if stopped(span) or (num_cores > 1 and span.busy_s is None):
+        return None
+    had_s = span.wall_s if num_cores == 1 else span.busy_s or 0.0
+    return round(max(0.0, had_s - span.own_s) / (max(span.wall_s, 1e-9) * num_cores), 4)
+
+
 def stopped(span: Reading, num_cores: int = 1) -> str | None:
     """What a CPU quota took of the cores' time, in words; the kernel adds up what it took of each."""
     share = (span.throttled_s or 0.0) / (max(span.wall_s, 1e-9) * num_cores)

@@ -322,6 +322,7 @@ def _outcome(
             "machine": machine.to_json(),
             "device": span.to_json(),
             "clocks": state,
+            "taken": validity.taken(span, len(device.cores)) if device.kind != "gpu" else None,
             "quota": validity.stopped(span, len(device.cores) if device.kind == "numa" else 1),
             "throttled": validity.heated(span) or slowed(state),
         },

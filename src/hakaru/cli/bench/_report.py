@@ -13,12 +13,14 @@ from hakaru.figures.measure.answers import answers
 from hakaru.figures.measure.view import ARROW, RunView
 from hakaru.figures.measure.words import amount, interval_text, meter_text
 from hakaru.measure._base import BENCHMARKS, load_all
+from hakaru.measure.judge import BASELINE
 from hakaru.measure.record import Measurement, Run, shown_parameters
 from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.verdict import EXIT_CODES, MEANINGS, ORDER, Verdict
 from hakaru.registry import listed
 
 FEW_DEVICES = 16
+OF_BASELINE = "of baseline"
 MOST_NAMED = 20
 MOST_BENCHMARKS = 4  # that are named where several lack the same
 
@@ -45,7 +47,9 @@ def run_lines(run: Run, width: int, tail: Sequence[str], every: bool) -> Iterato
         hidden = "" if every else _hidden(run, len(columns[0].cells))
         yield from table_lines(columns, 3, width)
         yield "", ""
-    for note in filter(None, (hidden, _without_peers(run), *_notes(view), *tail)):
+    for note in filter(
+        None, (hidden, _without_interval(run), _without_peers(run), *_notes(view), *tail)
+    ):
         for line in wrapped(note, width):
             yield line, "dim"
 
@@ -159,12 +163,13 @@ def _columns(run: Run, every: bool) -> list[Column]:
     if len(devices) > FEW_DEVICES and not every:
         groups = _by_subject(main).values()
         rows = [_summary(group) if len(group) > 1 else _row(group[0]) for group in groups]
-    names = ("benchmark", "parameters", "device", "quantity", "median", "interval", "n", "verdict")
-    numbers = ("median", "interval", "n")
-    return [
+    numbers = ("median", "interval", "n", OF_BASELINE)
+    names = ("benchmark", "parameters", "device", "quantity", *numbers, "verdict")
+    columns = [
         Column(name, [row[at] for row in rows], right=name in numbers, wraps=name == "parameters")
         for at, name in enumerate(names)
     ]
+    return [each for each in columns if each.name != OF_BASELINE or any(each.cells)]
 
 
 def _hidden(run: Run, num_rows: int) -> str:
@@ -173,6 +178,16 @@ def _hidden(run: Run, num_rows: int) -> str:
     if num_rows >= num:
         return ""
     return f"{num - num_rows:,} of {num:,} measurements have no row of their own here: --all shows them."
+
+
+def _without_interval(run: Run) -> str:
+    """Why a row has no interval though it has repetitions."""
+    none = [each for each in run.measurements if len(each.samples) > 1 and _interval(each) == "–"]
+    if not none:
+        return ""
+    return (
+        "– in the place of an interval: too few repetitions, or each too much like the one before."
+    )
 
 
 def _without_peers(run: Run) -> str:
@@ -224,8 +239,23 @@ def _row(each: Measurement) -> list[str]:
         amount(each.median, each.unit),
         _interval(each),
         str(len(each.samples)),
+        _of_baseline([each]),
         str(each.verdict),
     ]
+
+
+def _of_baseline(group: Sequence[Measurement]) -> str:
+    """How much of the baseline's median is reached, at least and at most; empty without a baseline."""
+    shares = [
+        share
+        for each in group
+        if each.compared_with.startswith(BASELINE) and (share := each.share_of_reference)
+    ]
+    return (
+        " to ".join(dict.fromkeys(f"{each:.1%}" for each in (min(shares), max(shares))))
+        if shares
+        else ""
+    )
 
 
 def _by_subject(main: Sequence[Measurement]) -> dict[Any, list[Measurement]]:
@@ -249,6 +279,7 @@ def _summary(group: Sequence[Measurement]) -> list[str]:
         amount(median(values) if values else None, first.unit),
         spread,
         str(min(len(each.samples) for each in group)),
+        _of_baseline(group),
         ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()),
     ]
 

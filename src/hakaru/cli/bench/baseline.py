@@ -40,6 +40,7 @@ def command(
     """Keep the medians of a good run, for `hakaru bench check --baseline NAME`."""
     from hakaru.cli.bench._options import open_runs
     from hakaru.measure import baseline
+    from hakaru.measure.record import OWN
     from hakaru.measure.store import find_run
 
     lake = open_runs(workspace)
@@ -54,10 +55,17 @@ def command(
         if not baseline.names(workspace):
             click.echo("no baselines yet; make one of a good run: hakaru bench baseline NAME")
         return
-    made = baseline.make_baseline(name, *(find_run(lake, run, cluster) for run in runs))
+    kept = [find_run(lake, run, cluster) for run in runs]
+    made = baseline.make_baseline(name, *kept)
+    before = baseline.load(workspace, name) if name in baseline.names(workspace) else None
     baseline.save(workspace, made)
     click.echo(_summary(made))
-    click.echo(f"Check a node against it: hakaru bench check --baseline {name}")
+    if before is not None:
+        click.echo(f"It replaces the one of run {before.run_id}, made {before.made_at}.")
+    if all(run.source == OWN for run in kept):
+        click.echo(f"Check a node against it: hakaru bench check --baseline {name}")
+    else:
+        click.echo(f"Compare own runs with it: hakaru bench run BENCHMARK --baseline {name}")
 
 
 def _summary(found: Baseline) -> str:
@@ -66,5 +74,5 @@ def _summary(found: Baseline) -> str:
 
     noisy = sorted({f"{each.benchmark} {shown_parameters(each.parameters)}"
                     for each in found.entries if each.is_noisy})  # fmt: skip
-    left = f"; left out, as their repetitions differ too much: {listed(noisy, 4)}" if noisy else ""
+    left = f"; left out, as their repetitions tell too little: {listed(noisy, 4)}" if noisy else ""
     return f"{found.name}: {len(found.gated)} quantities of run {found.run_id}{left}"

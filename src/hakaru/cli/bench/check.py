@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from hakaru.cli._options import workspace_option
 from hakaru.cli.bench._options import (
@@ -55,6 +56,8 @@ def command(
     workspace: Path, baseline: str, output_format: str, **asked: Any
 ) -> None:  # fmt: skip
     """Measure what the baseline has, and compare: exit code 0 only if all of it is good."""
+    if asked["name"] is not None:
+        _refuse_others()
     if math.isnan(asked["tolerance"]):
         raise click.BadParameter("nan is not a number from 0 to 50", param_hint="--tolerance")
     from hakaru.cli.bench.run import show
@@ -70,6 +73,20 @@ def command(
         click.get_current_context().exit(1)
     show(run, output_format, baseline=baseline)
     click.get_current_context().exit(EXIT_CODES[run.verdict])
+
+
+def _refuse_others() -> None:
+    """A stored run is judged whole: options for measuring would be ignored."""
+    ctx = click.get_current_context()
+    judging = ("workspace", "cluster", "baseline", "name", "tolerance", "output_format")
+    given = [
+        str(param.opts[0])
+        for param in ctx.command.params
+        if param.name not in judging
+        and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise HakaruError(f"--run judges a stored run as it is; leave out {', '.join(given)}")
 
 
 def _checked(

@@ -83,7 +83,7 @@ def command(
     if baseline:
         load(workspace, baseline)  # a wrong name is an error before anything is measured
     if resume is None:
-        plan = replace(make_plan(**asked), baseline=baseline)
+        plan = replace(make_plan(**asked), baseline=baseline, part="measured")
         job = Job.begin(workspace, default_cluster(lake, cluster), plan)
     else:
         _refuse_others()
@@ -192,15 +192,15 @@ def show(run: Run, output_format: str, every: bool = False, **more: Any) -> None
     if output_format == "json":
         click.echo(json.dumps(without_nan(to_json(run, **more)), indent=2, ensure_ascii=False))
         return
-    print_run(run, _next_steps(run), every)
+    print_run(run, _next_steps(run, is_gate="baseline" in more), every)
 
 
-def _next_steps(run: Run) -> list[str]:
+def _next_steps(run: Run, is_gate: bool) -> list[str]:
     from hakaru.measure.baseline import can_be_repeated
     from hakaru.measure.verdict import Verdict
 
     if run.verdict is Verdict.GOOD:
-        if not any(can_be_repeated(each) for each in run.measurements):
+        if is_gate or not any(can_be_repeated(each) for each in run.measurements):
             return []
         return [f"Make it a baseline: hakaru bench baseline NAME --run {run.id}{_where()}"]
     closer = f"Look closer: hakaru bench show {run.id} --all{_where()}"
