@@ -14,6 +14,7 @@ from hakaru.analyses import Selection, open_session
 from hakaru.lake import Lake
 from hakaru.measure.folders import preflight_file
 from hakaru.measure.record import Run
+from hakaru.measure.verdict import Verdict
 from hakaru.report import measure_to_html, tell, to_html
 from tests._cli import hakaru
 from tests.conftest import job, put_jobs
@@ -127,3 +128,16 @@ def test_a_report_of_measurements_alone_names_the_command_for_them(tmp_path: Pat
     put_runs(Lake.create(tmp_path), [Run("r1", "vm", BEGIN, (measured(),))])
     result = hakaru("report", "-w", tmp_path, "-o", tmp_path / "report.html")
     assert result.exit_code == 1 and "hakaru bench show -o FILE" in result.output
+
+
+def test_a_run_without_numbers_says_nothing_of_the_meter() -> None:
+    missing = measured(samples=()).judged(Verdict.NOT_MEASURED, "hpcc is not installed")
+    page = measure_to_html(Run("r1", "vm", BEGIN, (missing,)))
+    assert "hpcc is not installed" in page
+    assert "The meter" not in page and "<li><bdi></bdi></li>" not in page
+
+
+def test_the_table_of_more_ranks_says_why_it_predicts_nothing() -> None:
+    page = measure_to_html(synthetic_runs(num_nodes=2, cards_per_node=2, num_runs=1)[0])
+    note = page.partition("A prediction holds")[2].partition("</p>")[0]
+    assert "no ring" in note and "fewer than three sizes" in note and "more than 25 %" in note

@@ -69,6 +69,16 @@ def test_a_lake_without_runs_says_which_command(tmp_path: Path) -> None:
         assert "One measurement: good" in plain(get(client, "/measure")), "seen at once"
 
 
+def test_a_run_without_numbers_says_nothing_of_the_meter(tmp_path: Path) -> None:
+    missing = measured(samples=()).judged(Verdict.NOT_MEASURED, "hpcc is not installed")
+    lake = put_runs(Lake.create(tmp_path), [Run("r1", "c", BEGIN, (missing,))])
+    with running(create_app(lake)) as server, server.client() as client:
+        page = get(client, "/measure")
+        assert client.get(f"{API}/r1").json()["meter"] == ""
+    assert "hpcc is not installed" in page
+    assert "The meter" not in plain(page) and '<p class="muted"></p>' not in page
+
+
 def test_a_self_test_is_no_fleet(tmp_path: Path) -> None:
     reading = measured(
         benchmark="selftest", quantity="reading", device="meter", unit="ms",
@@ -120,6 +130,7 @@ def test_the_verdict_comes_first_and_the_slow_are_named(ask: httpx.Client, runs:
     verdict = page.index("Slow Of 16 devices: 3 slow, 13 good. Of 12 links: 6 slow, 6 good.")
     assert verdict < page.index("its PCIe link is x8") < page.index("The fleet")
     assert "gpu003 is slow to all its partners" in page
+    assert "where the fit misses a size left out of it by more than 25 %" in page
     assert "The meter itself was off by 0.6 %" in page and "has no tf32 of its own" in page
     listed = table(get(ask, "/measure").partition('id="runs"')[2])
     assert [row["Verdict"] for row in listed] == ["slow", *["good"] * 13]

@@ -13,6 +13,7 @@ from hakaru.figures.measure.cards import card_curve
 from hakaru.figures.measure.choice import Choice, card_subjects, find_subject, history_subjects
 from hakaru.figures.measure.collectives import (
     MORE_RANKS,
+    NO_PREDICTION,
     blame_of,
     blame_text,
     collective,
@@ -148,6 +149,7 @@ def _section(found: Measured, both: bool = False) -> dict[str, Any]:
         "blame": blame_text(blame_of(view)),
         "predictions": predictions(sweeps_of(view)),
         "more_ranks": MORE_RANKS,
+        "no_prediction": NO_PREDICTION,
         "beside": _beside(found.before, found.changes) if found.before else None,
         "preflight": found.preflight,
     }

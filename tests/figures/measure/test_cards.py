@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hakaru.errors import HakaruError
+from hakaru.figures.measure.answers import answers
 from hakaru.figures.measure.cards import card_curve, cost_sentence, curve_of
 from hakaru.figures.measure.choice import Choice, card_subjects, find_subject
 from hakaru.measure.verdict import Verdict
@@ -73,3 +74,18 @@ def test_a_choice_that_the_run_does_not_have_is_an_error() -> None:
     with pytest.raises(HakaruError, match="no 'gemm bandwidth'; it has: gemm fp64 size 1024, rate"):
         find_subject(card_subjects(view), Choice("gemm", quantity="bandwidth"))
     assert find_subject([], Choice()) is None
+
+
+def test_the_answer_names_what_the_devices_were_measured_by() -> None:
+    """In the figure the question names it already."""
+    even = view_of(card("n1", "cuda:0", 100.0), card("n2", "cuda:0", 100.0))
+    assert answers(even) == [
+        "gemm fp64 size 1024, rate: the slowest of 2 devices is within 0.5 % of their median."
+    ]
+    drawn = card_curve(even, card_subjects(even)[0])
+    assert "By gemm fp64 size 1024, rate" in drawn.question
+    assert drawn.notes[0] == "The slowest of 2 devices is within 0.5 % of their median."
+    costly = view_of(
+        slow(card("n1", "cuda:0", 90.0)), card("n2", "cuda:0", 100.0), card("n3", "cuda:0", 100.0)
+    )
+    assert answers(costly)[0].startswith("gemm fp64 size 1024, rate: a synchronous job on all 3")

@@ -90,9 +90,8 @@ def test_the_verdict_in_words_names_the_worst_first() -> None:
 def test_a_run_answers_in_sentences_and_only_what_it_measured() -> None:
     view = RunView.of(synthetic_runs(num_nodes=4, cards_per_node=4, num_runs=2)[-1])
     cost, links, fp16, fp32, linpack = answers(view)
-    assert cost.startswith("A synchronous job on all 16 devices") and cost.endswith(
-        "GPU-hours a month."
-    )
+    job = "gemm fp64 size 1024, rate: a synchronous job on all 16 devices runs at the speed of"
+    assert cost.startswith(job) and cost.endswith("GPU-hours a month.")
     assert links.startswith("gpu003 is slow to all its partners; the ring gpu001 →")
     assert fp16.startswith("All-reduce, fp16, 4 ranks: ")
     for word in (
@@ -207,3 +206,9 @@ def test_the_worst_meter_of_several_hosts_counts() -> None:
 def test_a_self_test_does_not_ask_for_one() -> None:
     assert "has not been tested" in meter_text(view_of(measured()))
     assert "has not been tested" not in meter_text(view_of(measured(benchmark="selftest")))
+
+
+def test_where_nothing_was_measured_nothing_is_said_of_the_meter() -> None:
+    missing = measured(samples=()).judged(Verdict.NOT_MEASURED, "hpcc is not installed")
+    assert meter_text(view_of(missing)) == ""
+    assert meter_text(view_of(missing, source="dcgm")) != "", "whose numbers they are is said"

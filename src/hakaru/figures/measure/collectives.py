@@ -23,6 +23,11 @@ TITLE = "Collectives"
 QUESTION = "How fast do ranks exchange data, and does the α–β model explain it?"
 MORE_RANKS = (2, 8)
 MOST_MISS = 0.25  # of a size left out of the fit; a fit that misses more predicts nothing
+NO_PREDICTION = (
+    "A prediction holds while the algorithm stays a ring and the slowest link stays the same; – where it "
+    "is no ring, where fewer than three sizes count, or where the fit misses a size left out of it by more "
+    f"than {MOST_MISS * 100:.0f} %."
+)
 FIT_POINTS = 60
 NARROW_PX = 480
 BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

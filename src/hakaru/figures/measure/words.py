@@ -69,7 +69,7 @@ def summarise(view: RunView) -> Summary:
 
 
 def meter_text(view: RunView) -> str:
-    """How far the numbers can be trusted."""
+    """How far the numbers can be trusted; nothing where there are none."""
     if view.source != OWN:
         as_reported = (
             f"The numbers are as {view.source} reported them; Hakaru did not measure them."
@@ -79,6 +79,8 @@ def meter_text(view: RunView) -> str:
         )
     if all(each.benchmark == SELFTEST for each in view.readings) and view.readings:
         return "This run is the self-test: the meter measured what is known."
+    if not view.meters:
+        return ""
     if wrong := [each.problem for each in view.meters.values() if each.problem]:
         return listed(wrong, MOST_WRONG)
     tested = {each.error: each for each in view.meters.values() if each.error is not None}

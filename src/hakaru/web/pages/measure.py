@@ -19,6 +19,7 @@ from hakaru.figures.measure.cards import cost_sentence, curve_of
 from hakaru.figures.measure.choice import Subject, card_subjects, find_subject, history_subjects
 from hakaru.figures.measure.collectives import (
     MORE_RANKS,
+    NO_PREDICTION,
     blame_of,
     blame_text,
     collectives_of,
@@ -82,6 +83,7 @@ def measure(request: Request, bench: At) -> Response:
         clusters=_clusters(every, run.cluster),
         preflight=bench.preflight_table(run.cluster),
         more_ranks=MORE_RANKS,
+        no_prediction=NO_PREDICTION,
         few=FEW,
         **_describe(bench, run, asked),
         **_beside(bench, run, asked),
