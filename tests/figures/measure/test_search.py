@@ -50,3 +50,20 @@ def test_the_best_so_far_says_where_it_starts_again() -> None:
     note = "starts again with each number of ranks and N"
     assert note in " ".join(search_history(several).notes)
     assert note not in " ".join(search_history(alone).notes)
+
+
+def test_the_best_so_far_ends_with_the_search() -> None:
+    """The confirming pairs have two sizes in turn, so that each would begin a line of its own."""
+    stages = ("calibrate", "search", "search", "confirm", "confirm", "confirm")
+    trials = [
+        measured(benchmark="hpl", device="2 ranks", samples=(10.0 + at,),
+                 parameters={"trial": at, "n": n, "ranks": 2, "stage": stage})
+        for at, (n, stage) in enumerate(zip((500, 2000, 2000, 2000, 1000, 2000), stages, strict=True))
+    ]  # fmt: skip
+    found = search_of(view_of(*trials))
+    assert found is not None
+    drawn = search_history(found)
+    marks, best = drawn.option["series"]
+    assert [each["value"][0] for each in marks["data"]] == [0, 1, 2, 3, 4, 5]
+    assert best["data"] == [[1, 11.0], [2, 12.0]]
+    assert not any("starts again" in note for note in drawn.notes)

@@ -129,12 +129,13 @@ def _item(trial: Trial, unit: str) -> dict[str, Any]:
 
 
 def _best_so_far(found: Search) -> dict[str, Any]:
-    """Rates of other sizes do not compare: the line begins anew with the number of ranks or the order."""
+    """Rates of other sizes do not compare: the line begins anew with the number of ranks or the order.
+
+    It ends with the search: what is measured again is no step of it.
+    """
     steps: list[list[float | None]] = []
     best, now = 0.0, None
-    for trial in found.trials:
-        if trial.stage == CALIBRATE:
-            continue
+    for trial in _searched(found):
         scale = _scale(trial)
         if now not in (None, scale):
             best = 0.0
@@ -146,6 +147,10 @@ def _best_so_far(found: Search) -> dict[str, Any]:
         "type": "line", "name": BEST, "color": GREEN, "step": "end", "symbol": "none",
         "silent": True, "lineStyle": {"width": 2}, "data": steps,
     }  # fmt: skip
+
+
+def _searched(found: Search) -> list[Trial]:
+    return [each for each in found.trials if each.stage not in (CALIBRATE, CONFIRM)]
 
 
 def _scale(trial: Trial) -> tuple[int | None, str]:
@@ -165,7 +170,7 @@ def _default(found: Search, theme: Theme) -> Sequence[dict[str, Any]]:
 
 def _notes(found: Search) -> list[str]:
     notes = [search_sentence(found)]
-    if len({_scale(each) for each in found.trials if each.stage != CALIBRATE}) > 1:
+    if len({_scale(each) for each in _searched(found)}) > 1:
         notes.append(
             "The line of the best so far starts again with each number of ranks and N, "
             "as rates of other sizes do not compare."
