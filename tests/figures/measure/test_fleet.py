@@ -40,3 +40,12 @@ def test_a_thousand_cards_are_few_bytes_in_blocks_beside_one_another() -> None:
     assert sum(len(each["data"]) for each in drawn.option["series"]) == 1024
     assert len(json.dumps(drawn.option)) < 120_000
     assert drawn.notes == ("Slow: n127 cuda:7.",)
+
+
+def test_a_device_alone_has_its_whole_name() -> None:
+    alone = fleet(view_of(card("n1", "cpu:0", 100.0), card("n2", "cpu:0", 100.0))).option
+    assert alone["xAxis"][0]["data"] == ["cpu:0"]
+    many = fleet(view_of(*(card(f"n{at}", "cpu:0", 100.0) for at in range(40)))).option
+    assert [each["data"] for each in many["xAxis"]] == [["0"], ["0"]], (
+        "beside one another it is too long"
+    )

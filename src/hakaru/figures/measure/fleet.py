@@ -128,7 +128,7 @@ class _Layout:
         return {
             "grid": [self._grid(block) for block in blocks],
             "xAxis": [
-                parts.category_axis(theme, "", _shortened(self.devices), gridIndex=block,
+                parts.category_axis(theme, "", self._columns(), gridIndex=block,
                                     axisLabel=word | every, **bare)
                 for block in blocks
             ],
@@ -170,7 +170,7 @@ class _Layout:
     def _grid(self, block: int) -> dict[str, Any]:
         sides = {"top": TOP, "bottom": BOTTOM}
         if self.num_blocks == 1 and len(self.devices) <= 16:
-            longest = max(len(each) for each in _shortened(self.devices))
+            longest = max(len(each) for each in self._columns())
             column = min(max(ALONE_PX, 8 * longest), 240 // len(self.devices) + ALONE_PX)
             return {"left": LABEL_PX, "width": column * len(self.devices), **sides}
         if self.num_blocks == 1:
@@ -178,6 +178,12 @@ class _Layout:
         width = 100 / self.num_blocks
         # the names of the hosts take a third of the way between two blocks
         return {"left": f"{(block + 0.3) * width:.3g}%", "width": f"{0.66 * width:.3g}%", **sides}
+
+    def _columns(self) -> list[str]:
+        """A column alone has room for its whole name."""
+        return (
+            self.devices if len(self.devices) == self.num_blocks == 1 else _shortened(self.devices)
+        )
 
     def _hosts(self, block: int) -> list[str]:
         """As many in each block, so that rows stand at one height; the last may end in empty ones."""
