@@ -210,6 +210,7 @@ def test_what_was_not_measured_is_called_so(
         (("--launcher", "slurm", "--nodes", 3, "--hosts", "a,b"), "--hosts lists 2"),
         (("--launcher", "mpirun"), "needs the names of the hosts"),
         (("--nodes", 2), "for other nodes use"),
+        (("--slurm", "partition=gpu"), "--slurm is for --launcher slurm"),
     ],
 )
 def test_wrong_options_are_refused_before_any_node_is_asked(
@@ -219,3 +220,32 @@ def test_wrong_options_are_refused_before_any_node_is_asked(
 
     assert done.exit_code in (1, 2)
     assert words in " ".join(done.output.split())
+
+
+def test_a_run_on_other_nodes_says_how_to_ask_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Fake("gpu01").facts(tmp_path / "root")
+    monkeypatch.setattr(ask_nodes, "ask_here", lambda: [node])
+    advice = (
+        "Only this machine was asked; ask the others with --launcher slurm, or --launcher mpirun"
+    )
+    many = hakaru("bench", "preflight", "-w", tmp_path, "--ranks", 1024)
+
+    assert many.exit_code != 0 and advice in many.stdout
+    assert advice not in hakaru("bench", "preflight", "-w", tmp_path).stdout
+
+
+def test_what_is_not_saved_is_said_where_a_workspace_was_named(
+    tmp_path: Path, two: list[Layout], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("bench", "preflight", "--launcher", "slurm", "--nodes", 2)
+    said = f"there is no workspace at {tmp_path / 'a b'} yet; hakaru bench run --quick -w "
+
+    new = hakaru(*words, "-w", tmp_path / "a b")
+    assert said + f"'{tmp_path / 'a b'}' makes one" in new.stderr and new.stderr.count("\n") == 1
+    assert "not saved" not in hakaru(*words).stderr
+    assert "not saved" not in hakaru(*words, "-w", tmp_path / "a b", "--format", "json").stderr
+    Lake.create(tmp_path / "a b")
+    assert "not saved" not in hakaru(*words, "-w", tmp_path / "a b").stderr

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from hakaru.cli._options import workspace_option
 from hakaru.cli.bench._options import (
@@ -135,7 +137,9 @@ def command(
     if output_format == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        _print(found, every)
+        _print(found, every, is_local=asked["launcher"] == "local")
+        if cluster is None:
+            _say_not_saved(workspace)
     click.get_current_context().exit(found.exit_code)
 
 
@@ -144,6 +148,17 @@ def _cluster(workspace: Path, given: str | None) -> str | None:
     if not (workspace / "lake").is_dir():
         return None
     return default_cluster(open_runs(workspace), given)
+
+
+def _say_not_saved(workspace: Path) -> None:
+    """Where somebody named the workspace: a preflight alone needs none."""
+    if click.get_current_context().get_parameter_source("workspace") is ParameterSource.DEFAULT:
+        return
+    click.echo(
+        f"not saved for the page Measure: there is no workspace at {plain(str(workspace))} yet; "
+        f"hakaru bench run --quick -w {shlex.quote(str(workspace))} makes one",
+        err=True,
+    )
 
 
 def _judged(
@@ -155,7 +170,7 @@ def _judged(
     from hakaru.measure.preflight import Ask, judge
 
     names = split_hosts(hosts)
-    _check_nodes(launcher, names, nodes)
+    _check_nodes(launcher, names, nodes, slurm_options)
     find_size(ranks, ranks_per_node, len(names) or nodes, gpus_per_node)  # before any node is asked
     here = _ask_here() if launcher == "local" else []
     usual = _usual_here(here, gpus_per_node) if here else PER_NODE
@@ -203,7 +218,11 @@ def find_size(
     return Size(num_ranks, per_node, nodes or needed)
 
 
-def _check_nodes(launcher: str, hosts: tuple[str, ...], nodes: int | None) -> None:
+def _check_nodes(
+    launcher: str, hosts: tuple[str, ...], nodes: int | None, slurm_options: tuple[str, ...]
+) -> None:
+    if slurm_options and launcher != "slurm":
+        raise HakaruError("--slurm is for --launcher slurm")
     if launcher == "mpirun" and not hosts:
         raise HakaruError("--launcher mpirun needs the names of the hosts: --hosts a,b")
     if launcher == "local" and (hosts or (nodes or 1) > 1):
@@ -239,7 +258,7 @@ def _keep(workspace: Path, cluster: str, document: dict[str, Any]) -> None:
     replace_file(preflight_file(workspace, cluster), json.dumps(document | {"made_at": made_at}))
 
 
-def _print(found: Preflight, every: bool) -> None:
+def _print(found: Preflight, every: bool, is_local: bool) -> None:
     from hakaru.cli._table import Column, emit, page_width, table_lines
 
     click.secho(f"{found.verdict.upper()}: {found.summary}", bold=True)
@@ -256,5 +275,10 @@ def _print(found: Preflight, every: bool) -> None:
             Column("fix", [row.finding.fix or "–" for row in rows], right=False, wraps=True),
         ]  # fmt: skip
         emit(table_lines(columns, 2, page_width()))
+    if is_local and found.ask.num_nodes > 1:
+        click.echo(
+            "Only this machine was asked; ask the others with --launcher slurm, "
+            "or --launcher mpirun --hosts a,b."
+        )
     counts = ", ".join(f"{count} {name}" for name, count in found.counts.items() if count)
     click.echo(f"{counts}." if every else f"{counts}. To list every check: --all")
