@@ -118,3 +118,9 @@ def test_a_change_of_everything_is_counted_and_its_largest_rows_listed(lake: Lak
     assert (lines[0], "cuda:59 " in lines[3]) == ("60 worse, 0 better, of 60 compared", True)
     assert len(lines) == 1 + 2 + 40 + 1
     assert lines[-1] == "Not listed: 20 worse; --all lists every row."
+
+
+def test_a_run_is_not_compared_with_itself(lake: Lake) -> None:
+    save(lake, run_of(times(1.0), id="r1", label="before"))
+    done = hakaru("bench", "compare", "before", "-w", lake.workspace)
+    assert done.exit_code == 1 and "'before' and 'latest' are both run r1" in done.output

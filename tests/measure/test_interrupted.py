@@ -180,3 +180,22 @@ def test_benchmarks_are_data_too() -> None:
     found = json.loads(hakaru("bench", "list", "gemm", "--format", "json").output)
     assert [each["id"] for each in found] == ["gemm"]
     assert [each["name"] for each in found[0]["parameters"]] == ["dtype", "size"]
+
+
+@pytest.mark.parametrize("words", [(), ("night",), ("--cluster", "c")])
+def test_a_workspace_with_interrupted_runs_alone_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    Lake.create(tmp_path)
+    for id, cluster in zip(IDS, ("c", "c", "other"), strict=True):
+        monkeypatch.setattr(jobs, "new_run_id", lambda now, id=id: id)
+        Job.begin(tmp_path, cluster, replace(PLAN, label="night"))
+    (tmp_path / "bench" / "20270101-120000-eeeeee").mkdir()
+    break_plan(tmp_path / "bench" / "20270101-120000-eeeeee")
+    newest = IDS[1] if "--cluster" in words else IDS[2]
+    done = hakaru("bench", "show", *words, "-w", tmp_path)
+    assert done.exit_code == 1
+    assert f"run {newest} (label night) was interrupted. Go on with it" in done.output
+    assert f"hakaru bench run --resume {newest} -w {tmp_path}" in done.output
+    elsewhere = hakaru("bench", "show", "-w", tmp_path, "--cluster", "empty").output
+    assert "holds no runs of empty. Measure first: hakaru bench run --quick" in elsewhere

@@ -145,6 +145,8 @@ def test_a_label_like_the_beginning_of_another_id_is_ambiguous(lake: Lake) -> No
 def test_a_label_like_an_id_or_blank_is_refused(label: str) -> None:
     with pytest.raises(HakaruError, match="cannot be labelled"):
         check_label(label)
+    with pytest.raises(HakaruError, match="'latest': the name is reserved for the newest run"):
+        check_label("latest")
     assert check_label("acceptance 2026") == "acceptance 2026"
 
 
@@ -156,8 +158,9 @@ def test_runs_are_found_by_id_beginning_label_and_as_the_latest(lake: Lake) -> N
     assert [row["run_id"] for row in list_runs(lake)] == ["20260102-b", "20260101-a"]
     assert find_run(lake).id == "20260102-b"
     assert find_run(lake, "20260101").id == find_run(lake, "label-0").id == "20260101-a"
-    with pytest.raises(HakaruError, match="several runs begin with '2026'"):
+    with pytest.raises(HakaruError, match="several runs begin with '2026'") as several:
         find_run(lake, "2026")
+    assert str(several.value).endswith("; choose one of 20260102-b, 20260101-a")
     with pytest.raises(HakaruError, match="there is no run 'x'"):
         find_run(lake, "x")
 

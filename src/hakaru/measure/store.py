@@ -12,12 +12,13 @@ from hakaru.engine.duckdb import connect, select_files
 from hakaru.errors import HakaruError
 from hakaru.measure.record import JUDGED, PLAIN, Run, from_rows, to_rows, verdict_of
 from hakaru.measure.verdict import Verdict
-from hakaru.registry import hint
+from hakaru.registry import hint, listed
 from hakaru.schema import RUNS
 from hakaru.settings import Engine, check_cluster_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -112,15 +113,16 @@ def find_run(lake: Lake, name: str = LATEST, cluster: str | None = None) -> Run:
     """A run by its id, the beginning of it, or its label; `latest` leaves self-tests and gates out."""
     known = list_runs(lake, cluster)
     if not known:
-        raise HakaruError(
-            f"{lake.workspace} holds no runs{f' of {cluster}' if cluster else ''}. Measure first: "
-            f"hakaru bench run --quick -w {shlex.quote(str(lake.workspace))}"
-        )
+        raise HakaruError(_none(lake.workspace, cluster))
     matches = _matches(known, name)
     if len(matches) != 1:
         raise HakaruError(_not_one(known, matches, name))
     (run,) = load_runs(lake, matches[0]["cluster"], [matches[0]["run_id"]])
     return run
+
+
+def resume_command(id: str, workspace: Path) -> str:
+    return f"hakaru bench run --resume {shlex.quote(id)} -w {shlex.quote(str(workspace))}"
 
 
 def is_aside(benchmarks: Sequence[str], label: str | None) -> bool:
@@ -132,7 +134,11 @@ def check_label(label: str | None, of_gate: bool = False) -> str | None:
     """A label that cannot be mistaken for anything else, in one line; only gates have that of a gate."""
     if label is None:
         return None
-    if label == LATEST or not label.isprintable() or not label.strip() or len(label) > 100:
+    if label == LATEST:
+        raise HakaruError(
+            f"a run cannot be labelled {label!r}: the name is reserved for the newest run"
+        )
+    if not label.isprintable() or not label.strip() or len(label) > 100:
         raise HakaruError(
             f"a run cannot be labelled {label!r}: use one line of up to 100 characters"
         )
@@ -144,6 +150,21 @@ def check_label(label: str | None, of_gate: bool = False) -> str | None:
     if LIKE_AN_ID.match(label):
         raise HakaruError(f"a run cannot be labelled {label!r}: it looks like the id of a run")
     return label
+
+
+def _none(workspace: Path, cluster: str | None) -> str:
+    """That nothing is stored, and what to do: go on with the newest interrupted run, or measure."""
+    from hakaru.measure.job import interrupted  # which needs this module
+
+    jobs = [each.job for each in interrupted(workspace) if each.job and not each.is_elsewhere]
+    own = [job for job in jobs if cluster in (None, job.cluster)]
+    nothing = f"{workspace} holds no runs{f' of {cluster}' if cluster else ''}"
+    if not own:
+        where = shlex.quote(str(workspace))
+        return f"{nothing}. Measure first: hakaru bench run --quick -w {where}"
+    label = f" (label {own[-1].plan.label})" if own[-1].plan.label else ""
+    command = resume_command(own[-1].id, workspace)
+    return f"{nothing} yet: run {own[-1].id}{label} was interrupted. Go on with it: {command}"
 
 
 def _matches(known: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
@@ -168,4 +189,4 @@ def _not_one(known: list[dict[str, Any]], matches: list[dict[str, Any]], name: s
     if len(ids) == 1 or all(each["label"] == name for each in matches):
         clusters = ", ".join(sorted(each["cluster"] for each in matches))
         return f"several clusters have a run {name!r}: choose one with --cluster: {clusters}"
-    return f"several runs begin with {name!r} or have this label; {hint(name, ids, 8)}, or {LATEST}"
+    return f"several runs begin with {name!r} or have this label; choose one of {listed(ids, 8)}"

@@ -43,11 +43,16 @@ def command(
     """Compare two stored runs; a change counts where the two intervals are apart and by 1 % or more."""
     from hakaru.cli._output import without_nan
     from hakaru.cli.bench._options import open_runs
+    from hakaru.errors import HakaruError
     from hakaru.measure.compare import compare_runs
     from hakaru.measure.store import find_run
 
     lake = open_runs(workspace)
     first, second = find_run(lake, before, cluster), find_run(lake, after, cluster)
+    if (first.cluster, first.id) == (second.cluster, second.id):
+        raise HakaruError(
+            f"{before!r} and {after!r} are both run {first.id}; hakaru bench list --runs lists the others"
+        )
     rows = compare_runs(first, second)
     if output_format == "json":
         document = {

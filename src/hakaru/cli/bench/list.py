@@ -174,6 +174,7 @@ def _print_runs(rows: list[dict[str, Any]], workspace: Path, chosen: bool) -> No
 def _print_interrupted(found: Sequence[Interrupted], workspace: Path) -> None:
     """When each was begun, and the command that goes on with it; a damaged one is named too."""
     from hakaru.cli._table import emit
+    from hakaru.measure.store import resume_command
 
     if found:
         click.echo()
@@ -185,11 +186,12 @@ def _print_interrupted(found: Sequence[Interrupted], workspace: Path) -> None:
         label = f", label {each.label}" if each.label else ""
         where = f" on {each.host}" if each.is_elsewhere else ""
         began = f"begun {each.job.started_at:%Y-%m-%d %H:%M} UTC{where}{label}"
-        emit([(f"  {each.id}: {began}", ""), (f"    go on with: {_resume(each, workspace)}", "")])
-
-
-def _resume(each: Interrupted, workspace: Path) -> str:
-    return f"hakaru bench run --resume {shlex.quote(each.id)} -w {_quoted(workspace)}"
+        emit(
+            [
+                (f"  {each.id}: {began}", ""),
+                (f"    go on with: {resume_command(each.id, workspace)}", ""),
+            ]
+        )
 
 
 def _quoted(workspace: Path) -> str:
@@ -217,11 +219,13 @@ def _run_as_json(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _interrupted_as_json(each: Interrupted, workspace: Path) -> dict[str, Any]:
+    from hakaru.measure.store import resume_command
+
     return {
         "run": each.id,
         "started_at": each.job.started_at.isoformat() if each.job else None,
         "label": each.label,
         "cluster": each.job.cluster if each.job else None,
         "host": each.host or None,
-        "resume": _resume(each, workspace) if each.job else None,
+        "resume": resume_command(each.id, workspace) if each.job else None,
     }
