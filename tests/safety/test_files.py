@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import grp
 import os
 import stat
@@ -169,6 +170,18 @@ def test_a_lake_that_a_group_or_others_could_enter_is_closed(
     (tmp_path / "lake").chmod(open_mode)
     assert Lake.create(tmp_path).mode_before == open_mode
     assert mode(tmp_path / "lake") == 0o700
+
+
+def test_a_lake_that_only_its_owner_may_close_is_not_called_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, mode: int) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake").chmod(0o555)
+    monkeypatch.setattr(Path, "chmod", refuse)
+    assert Lake.create(tmp_path).mode_before is None
 
 
 def test_a_fork_leaves_the_spill_folder_of_its_parent() -> None:

@@ -84,7 +84,9 @@ def own_folder(folder: Path, readers: Readers) -> int | None:
     for path in [folder, *inside]:
         with suppress(FileNotFoundError):  # another writer tidies up
             _share(path, readers) if readers.group else _close(path)
-    return mode
+    after = folder.stat()
+    is_same = (after.st_mode, after.st_gid) == (found.st_mode, found.st_gid)
+    return None if is_same else mode
 
 
 def _close(path: Path) -> None:
