@@ -80,7 +80,7 @@ def test_the_answer_names_what_the_devices_were_measured_by() -> None:
     """In the figure the question names it already."""
     even = view_of(card("n1", "cuda:0", 100.0), card("n2", "cuda:0", 100.0))
     assert answers(even) == [
-        "gemm fp64 size 1024, rate: the slowest of 2 devices is within 0.5 % of their median."
+        "The slowest of 2 devices is within 0.5 % of their median (by gemm fp64 size 1024, rate)."
     ]
     drawn = card_curve(even, card_subjects(even)[0])
     assert "By gemm fp64 size 1024, rate" in drawn.question
@@ -88,4 +88,4 @@ def test_the_answer_names_what_the_devices_were_measured_by() -> None:
     costly = view_of(
         slow(card("n1", "cuda:0", 90.0)), card("n2", "cuda:0", 100.0), card("n3", "cuda:0", 100.0)
     )
-    assert answers(costly)[0].startswith("gemm fp64 size 1024, rate: a synchronous job on all 3")
+    assert answers(costly)[0].endswith("GPU-hours a month (by gemm fp64 size 1024, rate).")

@@ -90,8 +90,9 @@ def test_the_verdict_in_words_names_the_worst_first() -> None:
 def test_a_run_answers_in_sentences_and_only_what_it_measured() -> None:
     view = RunView.of(synthetic_runs(num_nodes=4, cards_per_node=4, num_runs=2)[-1])
     cost, links, fp16, fp32, linpack = answers(view)
-    job = "gemm fp64 size 1024, rate: a synchronous job on all 16 devices runs at the speed of"
-    assert cost.startswith(job) and cost.endswith("GPU-hours a month.")
+    assert cost.startswith("A synchronous job on all 16 devices") and cost.endswith(
+        "GPU-hours a month (by gemm fp64 size 1024, rate)."
+    )
     assert links.startswith("gpu003 is slow to all its partners; the ring gpu001 →")
     assert fp16.startswith("All-reduce, fp16, 4 ranks: ")
     for word in (

@@ -30,7 +30,7 @@ def _sentences(view: RunView) -> Iterator[str | None]:
     subject = find_subject(card_subjects(view), Choice())
     curve = curve_of(view, subject) if subject else None
     cost = cost_sentence(curve) if curve else None
-    yield f"{subject.title}: {cost[0].lower()}{cost[1:]}" if subject and cost else None
+    yield f"{cost.removesuffix('.')} (by {subject.title})." if subject and cost else None
     yield blame_text(blame_of(view))
     for sweep in sweeps_of(view):
         if sweep.benchmark == ALL_REDUCE:
