@@ -184,7 +184,7 @@ def _matches(known: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
 
 def _not_one(known: list[dict[str, Any]], matches: list[dict[str, Any]], name: str) -> str:
     if not matches:
-        return f"there is no run {name!r}; {hint(name, [each['run_id'] for each in known], 8)}, or {LATEST}"
+        return f"there is no run {name!r}; {hint(name, [LATEST, *(each['run_id'] for each in known)], 8)}"
     ids = list(dict.fromkeys(each["run_id"] for each in matches))
     if len(ids) == 1 or all(each["label"] == name for each in matches):
         clusters = ", ".join(sorted(each["cluster"] for each in matches))

@@ -155,7 +155,7 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
     from hakaru.measure.judge import judge_by
     from hakaru.measure.run import measure
     from hakaru.measure.selftest import last_tests
-    from hakaru.measure.store import save
+    from hakaru.measure.store import resume_command, save
     from hakaru.measure.verdict import Verdict
     from hakaru.texts import language
 
@@ -167,8 +167,7 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
         with progress_bar(text, plan.budget_s) as progress:
             run = measure(job, progress=progress, tested=last_tests(lake))
     except KeyboardInterrupt:
-        again = f"hakaru bench run --resume {job.id} -w {shlex.quote(str(lake.workspace))}"
-        click.echo(f"go on with: {again}", err=True)
+        click.echo(f"go on with: {resume_command(job.id, lake.workspace)}", err=True)
         raise
     if plan.baseline is not None:
         baseline = load(lake.workspace, plan.baseline)
