@@ -205,6 +205,18 @@ def test_when_time_is_over_everyone_has_the_first_repetitions() -> None:
     assert set(taken(task, Item("gemm"), {"a": 1.0, "b": 1.04}).values()) == {FIRST_REPETITIONS}
 
 
+@pytest.mark.parametrize(
+    ("narrow_from", "most", "num"), [(0, 400, 32), (101, 400, 104), (101, 60, 60)]
+)
+def test_who_is_decided_goes_on_until_its_interval_is_narrow(
+    narrow_from: int, most: int, num: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight that resemble one another by chance are no reason to call a gate's number unknown."""
+    monkeypatch.setattr(Timed, "is_narrow", lambda timed, width: len(timed.seconds) >= narrow_from)
+    task = Task("device", (), rule=Rule(budget_s=1e6, most=most))
+    assert taken(task, Item("gemm"), {"a": 1.0, "b": 1.0}) == {"a": num, "b": num}
+
+
 def test_items_name_the_devices_that_they_are_for() -> None:
     one, two = Item("gemm", devices=("n1/cuda:3",)), Item("memory", devices=("n1/cuda:4",))
     assert one.wants("n1", "cuda:3") and not one.wants("n2", "cuda:3")

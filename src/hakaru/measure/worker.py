@@ -36,6 +36,7 @@ from hakaru.safety.processes import module_command
 PR_SET_PDEATHSIG = 1
 MOST_AT_ONCE = 16
 QUOTA_PERIODS = 10
+MORE = 4  # repetitions at a time, of devices that are decided and whose intervals are not narrow
 # by torch's name of the device and the number type
 AllUnusable = Mapping[tuple[str, str], Unusable]
 
@@ -238,8 +239,20 @@ def _repeat(peers: dict[str, Timed], item: Item, task: Task, on: On, failed: Err
         take_turns(peers, dict.fromkeys(names, item.repetitions), on=on, failed=failed)
     elif len(names) > 1:
         inspect(len(names), measure, task.limits, task.rule.most, is_over)
+        while _is_wide(peers, task, failed) and not is_over():
+            take_turns(peers, dict.fromkeys(names, MORE), on=on, is_over=is_over, failed=failed)
     else:
         repeat(peers, task.rule, on=on, failed=failed)
+
+
+def _is_wide(peers: Mapping[str, Timed], task: Task, failed: Errors) -> bool:
+    """Whether an interval is wider than what must be found, or missing.
+
+    A few repetitions may resemble one another by chance, which more of them show.
+    """
+    working = [timed for name, timed in peers.items() if name not in failed]
+    few = min((len(timed.seconds) for timed in working), default=task.rule.most) < task.rule.most
+    return few and not all(timed.is_narrow(task.limits.must_find) for timed in working)
 
 
 def _soak(
