@@ -119,6 +119,9 @@ def test_a_baseline_that_replaces_another_says_so(lake: Lake) -> None:
     )
     assert "replaces" not in first
     assert "It replaces the one of run r1, made 20" in second
+    (lake.workspace / "baselines/ok.json").write_text("{")  # made anew, as its error advises
+    anew = hakaru("bench", "baseline", "ok", "--run", "r1", "-w", lake.workspace)
+    assert anew.exit_code == 0 and "replaces" not in anew.output
 
 
 def test_hints_lead_to_the_same_workspace(lake: Lake) -> None:

@@ -35,8 +35,10 @@ def test_an_interval_is_shown_only_where_it_has_a_level(
 ) -> None:
     """Repetitions that follow each other tell as little as a few."""
     each = measured(*(100.0 + at for at in range(num)), correlation=correlation)
-    (row,) = (line for line in lines_of(run_of(each)) if line.startswith("gemm"))
+    lines = lines_of(run_of(each))
+    (row,) = (line for line in lines if line.startswith("gemm"))
     assert (" to " in row) is shown and ("  –  " in row) is not shown
+    assert any(line.startswith("– for an interval") for line in lines) is (num > 1 and not shown)
     (data,) = to_json(run_of(each))["measurements"]
     assert (data["level"] >= 0.9) is shown
     assert (data["low"], data["high"]) == (each.interval.low, each.interval.high)

@@ -41,15 +41,14 @@ def run_lines(run: Run, width: int, tail: Sequence[str], every: bool) -> Iterato
     view = RunView.of(run)
     yield from _answer_lines(view, width)
     yield "", ""
-    hidden = ""
+    of_table: tuple[str, ...] = ()
     if every or any(each.samples for each in run.measurements):
         columns = _columns(run, every)
         hidden = "" if every else _hidden(run, len(columns[0].cells))
+        of_table = (hidden, _without_interval(columns))
         yield from table_lines(columns, 3, width)
         yield "", ""
-    for note in filter(
-        None, (hidden, _without_interval(run), _without_peers(run), *_notes(view), *tail)
-    ):
+    for note in filter(None, (*of_table, _without_peers(run), *_notes(view), *tail)):
         for line in wrapped(note, width):
             yield line, "dim"
 
@@ -180,14 +179,13 @@ def _hidden(run: Run, num_rows: int) -> str:
     return f"{num - num_rows:,} of {num:,} measurements have no row of their own here: --all shows them."
 
 
-def _without_interval(run: Run) -> str:
+def _without_interval(columns: Sequence[Column]) -> str:
     """Why a row has no interval though it has repetitions."""
-    none = [each for each in run.measurements if len(each.samples) > 1 and _interval(each) == "–"]
-    if not none:
+    cells = {each.name: each.cells for each in columns}
+    rows = zip(cells["interval"], cells["n"], strict=True)
+    if not any(interval == "–" and int(num) > 1 for interval, num in rows):
         return ""
-    return (
-        "– in the place of an interval: too few repetitions, or each too much like the one before."
-    )
+    return "– for an interval: too few repetitions, or each too much like the one before."
 
 
 def _without_peers(run: Run) -> str:
@@ -251,11 +249,8 @@ def _of_baseline(group: Sequence[Measurement]) -> str:
         for each in group
         if each.compared_with.startswith(BASELINE) and (share := each.share_of_reference)
     ]
-    return (
-        " to ".join(dict.fromkeys(f"{each:.1%}" for each in (min(shares), max(shares))))
-        if shares
-        else ""
-    )
+    ends = (min(shares), max(shares)) if shares else ()
+    return " to ".join(dict.fromkeys(f"{each:.1%}" for each in ends))
 
 
 def _by_subject(main: Sequence[Measurement]) -> dict[Any, list[Measurement]]:

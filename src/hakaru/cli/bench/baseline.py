@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +58,9 @@ def command(
         return
     kept = [find_run(lake, run, cluster) for run in runs]
     made = baseline.make_baseline(name, *kept)
-    before = baseline.load(workspace, name) if name in baseline.names(workspace) else None
+    before = None
+    with suppress(HakaruError):  # none yet, or one that cannot be read and is made anew
+        before = baseline.load(workspace, name)
     baseline.save(workspace, made)
     click.echo(_summary(made))
     if before is not None:
