@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from hakaru.cli._options import parse_params
 from hakaru.errors import HakaruError
@@ -37,6 +38,17 @@ class Duration(click.ParamType[float]):
         if found is None or not 0 < float(found[1]) * SECONDS[found[2]] <= 7 * 86400:
             self.fail(f"{value!r} is not a duration such as 90s, 5m or 1h", param, ctx)
         return float(found[1]) * SECONDS[found[2]]
+
+
+def options_given(besides: Sequence[str]) -> str:
+    """The options on the command line besides these: where they would be ignored, they are refused."""
+    ctx = click.get_current_context()
+    return ", ".join(
+        str(param.opts[0])
+        for param in ctx.command.params
+        if param.name not in besides
+        and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    )
 
 
 def cluster_option(function: F) -> F:

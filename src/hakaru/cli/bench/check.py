@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from hakaru.cli._options import workspace_option
 from hakaru.cli.bench._options import (
@@ -18,6 +17,7 @@ from hakaru.cli.bench._options import (
     default_cluster,
     format_option,
     launch_options,
+    options_given,
 )
 from hakaru.errors import HakaruError
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hakaru.measure.baseline import Baseline, Part
     from hakaru.measure.record import Run
 
+JUDGING = ("workspace", "cluster", "baseline", "name", "tolerance", "output_format")
 EPILOG = """\b
 Examples:
   hakaru bench check --baseline acceptance --budget 60s --format json
@@ -56,8 +57,8 @@ def command(
     workspace: Path, baseline: str, output_format: str, **asked: Any
 ) -> None:  # fmt: skip
     """Measure what the baseline has, and compare: exit code 0 only if all of it is good."""
-    if asked["name"] is not None:
-        _refuse_others()
+    if asked["name"] is not None and (given := options_given(JUDGING)):
+        raise HakaruError(f"--run judges a stored run as it is; leave out {given}")
     if math.isnan(asked["tolerance"]):
         raise click.BadParameter("nan is not a number from 0 to 50", param_hint="--tolerance")
     from hakaru.cli.bench.run import show
@@ -73,20 +74,6 @@ def command(
         click.get_current_context().exit(1)
     show(run, output_format, baseline=baseline)
     click.get_current_context().exit(EXIT_CODES[run.verdict])
-
-
-def _refuse_others() -> None:
-    """A stored run is judged whole: options for measuring would be ignored."""
-    ctx = click.get_current_context()
-    judging = ("workspace", "cluster", "baseline", "name", "tolerance", "output_format")
-    given = [
-        str(param.opts[0])
-        for param in ctx.command.params
-        if param.name not in judging
-        and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise HakaruError(f"--run judges a stored run as it is; leave out {', '.join(given)}")
 
 
 def _checked(

@@ -22,6 +22,7 @@ from hakaru.cli.bench._options import (
     default_cluster,
     format_option,
     launch_options,
+    options_given,
     parse_slurm,
     progress_bar,
     workspace_lake,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from hakaru.measure.job import Job, Plan
     from hakaru.measure.record import Run
 
+RESUMING = ("workspace", "resume", "output_format", "every")
 EPILOG = """\b
 Examples:
   hakaru bench run --quick                     # everything, a minute
@@ -86,28 +88,14 @@ def command(
         plan = replace(make_plan(**asked), baseline=baseline, part="measured")
         job = Job.begin(workspace, default_cluster(lake, cluster), plan)
     else:
-        _refuse_others()
+        if given := options_given(RESUMING):
+            raise HakaruError(f"--resume goes on with the options of the run; leave out {given}")
         job = Job.resume(workspace, resume or None)
     run = measure_and_store(lake, job)
     show(run, output_format, every)
     from hakaru.measure.verdict import EXIT_CODES
 
     click.get_current_context().exit(EXIT_CODES[run.verdict])
-
-
-def _refuse_others() -> None:
-    """A run goes on with its own options: others beside --resume would be ignored."""
-    ctx = click.get_current_context()
-    given = [
-        str(param.opts[0])
-        for param in ctx.command.params
-        if param.name not in ("workspace", "resume", "output_format", "every")
-        and ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise HakaruError(
-            f"--resume goes on with the options of the run; leave out {', '.join(given)}"
-        )
 
 
 def make_plan(
