@@ -355,56 +355,6 @@ def test_a_count_of_wrong_values_that_cannot_be_read_fails(tmp_path: Path) -> No
 CONCLUDED = "# Collective test concluded"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "mpirun noticed that process rank 1 with PID 1 on node n1 exited on signal 9 (Killed).",
-        "node08:412:430 *** Process received signal *** Signal: Segmentation fault (11)",
-        "run.sh: line 3:   411 Aborted                 (core dumped) ./build/all_reduce_perf -b 8",
-        "srun: error: node08: task 3: Out Of Memory",
-        "[1,0]<stdout>:node07:411:2 [0] NCCL WARN NET/IB : Got completion with error 12, opcode 0",
-        "node07:411:2 [0] NCCL WARN NET/IB: Got completion from peer with status=WR_FLUSH(5)",
-        "node07:411:411 [0] init.cc:9 NCCL WARN Cuda failure 2 'initialization'",
-        "RuntimeError: NCCL: unhandled system error",
-    ],
-)
-@pytest.mark.parametrize("at", ["node07:411:411 [0] NCCL INFO comm", "# Out of", CONCLUDED, ""])
-def test_a_crash_fails_wherever_it_is_printed(tmp_path: Path, line: str, at: str) -> None:
-    text = TEXT.replace(at, f"{line}\n{at}") if at else f"{TEXT}{line}\n"
-    found = read(tmp_path, text)
-    assert verdicts(found) == {Verdict.FAILED}
-    assert " ".join(line.rpartition(">:")[2].split()) in found.measurements[0].reason
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "node07:411:411 [0] NCCL INFO NET/Plugin: error while loading libnccl-net.so, using internal",
-        "node07:411:411 [0] misc/cudawrap.cc:36 NCCL INFO Cuda failure 'API not supported'",
-        "node07:411:411 [0] proxy.cc:1458 NCCL WARN [Service thread] Accept failed Resource busy",
-        "# Bitwise mismatches   : 0 OK",
-        "Authorization required, but no authorization protocol specified",
-        "# Reducing maxBytes to 16777216 due to memory limitation",
-    ],
-)
-def test_harmless_lines_do_not_fail(tmp_path: Path, line: str) -> None:
-    found = read(tmp_path, TEXT.replace("# Out of", f"{line}\n# Out of") + line)
-    assert verdicts(found) == {Verdict.GOOD}
-
-
-def test_a_test_that_crashes_before_its_table_is_not_forgotten(tmp_path: Path) -> None:
-    crashed = "$ mpirun ./build/all_gather_perf -b 8\nn1: Segmentation fault (core dumped)\n"
-    by_name = {m.benchmark: m.verdict for m in read(tmp_path, TEXT + crashed).measurements}
-    assert by_name == {"all-reduce": Verdict.GOOD, "all-gather": Verdict.FAILED}
-
-
-def test_a_run_killed_after_a_row_of_0_bytes_is_not_forgotten(tmp_path: Path) -> None:
-    start = TEXT[: TEXT.index("           8 ")].replace("all_reduce_perf", "all_gather_perf")
-    row = "0 0 float none -1 14.20 0.00 0.00 0 14.05 0.00 0.00 0\n"
-    by_name = {m.benchmark: m.verdict for m in read(tmp_path, f"{start} {row}{TEXT}").measurements}
-    assert by_name == {"all-gather": Verdict.FAILED, "all-reduce": Verdict.GOOD}
-
-
 def test_a_test_that_starts_must_conclude(tmp_path: Path) -> None:
     found = read(tmp_path, TEXT.replace(CONCLUDED, "#"))
     assert verdicts(found) == {Verdict.FAILED}
