@@ -1,0 +1,41 @@
+"""The networks that benchmarks train: those of the papers, a small transformer, and any module of the user's."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+from hakaru.errors import HakaruError
+from hakaru.measure.context import torch
+from hakaru.measure.networks.workload import Workload
+from hakaru.registry import hint, listed
+
+_FILES = {
+    "mlp": "mlp",
+    "resnet50": "resnet",
+    "inception-v3": "inception",
+    "vgg16": "vgg",
+    "alexnet": "alexnet",
+    "transformer": "transformer",
+}
+NAMES: tuple[str, ...] = tuple(_FILES)
+
+
+def load(name: str, **sizes: int | float) -> Workload:
+    """A network by name, or the user's as `package.module:factory`; `sizes` make it smaller or larger."""
+    torch()
+    if ":" in name:
+        from hakaru.measure.networks.factory import load_factory
+
+        return load_factory(name, **sizes)
+    if name not in _FILES:
+        raise HakaruError(
+            f"there is no network {name!r}; {hint(name, NAMES)}. A network of your own is named as"
+            " package.module:factory"
+        )
+    make = importlib.import_module(f"{__name__}.{_FILES[name]}").workload
+    known = list(inspect.signature(make).parameters)
+    if unknown := [each for each in sizes if each not in known]:
+        raise HakaruError(f"{name} has no size {unknown[0]!r}; it has {listed(known)}")
+    found: Workload = make(**sizes)
+    return found

@@ -1,0 +1,32 @@
+"""Random batches, seeded for each sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+CLASSES = 1000
+
+
+def normal(num: int, seed: int, *shape: int) -> torch.Tensor:
+    """Samples of a standard normal distribution."""
+    return _each(num, seed, lambda source: torch.randn(shape, generator=source))
+
+
+def images_of(image: int, classes: int, num: int, seed: int) -> tuple[Any, Any]:
+    """Square colour images, and a class for each."""
+    labels = _each(num, seed + 1, lambda source: torch.randint(classes, (), generator=source))
+    return normal(num, seed, 3, image, image), labels
+
+
+def tokens_of(length: int, words: int, num: int, seed: int) -> tuple[Any, Any]:
+    """Texts of random words, and for each word the one after it."""
+    text = _each(num, seed, lambda source: torch.randint(words, (length + 1,), generator=source))
+    return text[:, :-1].contiguous(), text[:, 1:].contiguous()
+
+
+def _each(num: int, seed: int, draw: Callable[[torch.Generator], torch.Tensor]) -> torch.Tensor:
+    source = torch.Generator()
+    return torch.stack([draw(source.manual_seed(seed + each)) for each in range(num)])

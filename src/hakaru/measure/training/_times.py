@@ -1,0 +1,24 @@
+"""When the phases of a training step ended on one rank, and when each bucket of gradients was ready."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Seconds of this rank's monotonic clock, which all processes of a kernel share.
+
+    Where forward and backward take turns (accumulation, pipelines), `forward` is the end of the data phase plus
+    all the time in forward, so that the phases' lengths are right.
+    """
+
+    begin: float
+    data: float
+    forward: float
+    backward: float
+    optimiser: float
+    ready: tuple[float, ...] = ()  # a bucket: when this rank gave it to communication
+    finished: tuple[float, ...] = ()  # a bucket: when its communication had finished
+    bucket_bytes: tuple[int, ...] = ()  # a bucket, on the wire: after compression
+    waited: float = 0.0  # blocked in communication other than the buckets', in this step

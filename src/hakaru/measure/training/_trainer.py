@@ -1,0 +1,49 @@
+"""One training step at a time under any strategy, with its times and its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from hakaru.measure.networks.workload import Workload
+from hakaru.measure.training._strategy import Strategy
+from hakaru.measure.training._times import StepTimes
+
+Compression = Literal["none", "fp16", "bf16"]
+
+
+class Trainer(Protocol):
+    """A network in training on this rank; the ranks of a group call it together."""
+
+    facts: dict[str, Any]
+
+    def step(self) -> StepTimes:
+        """Get the batch, forward, backward, optimiser."""
+
+    def loss(self) -> float:
+        """Of the last step, over the whole global batch; the same on all ranks, not a number on idle ones."""
+
+    def close(self) -> None: ...
+
+
+def build(
+    workload: Workload,
+    strategy: Strategy,
+    ranks: Sequence[int],
+    me: int,
+    device: str,
+    *,
+    batch: int,
+    seed: int,
+    compression: Compression = "none",
+    accumulate: int = 1,
+    microbatches: int = 0,
+    memory_bytes: int | None = None,
+) -> Trainer:
+    """A trainer on `ranks`; every rank of the world calls this together, and those outside get an idle one."""
+    from hakaru.measure.training._build import build_trainer
+
+    return build_trainer(
+        workload, strategy, ranks, me, device, batch=batch, seed=seed, compression=compression,
+        accumulate=accumulate, microbatches=microbatches, memory_bytes=memory_bytes,
+    )  # fmt: skip
