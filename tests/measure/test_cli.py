@@ -18,7 +18,7 @@ import pytest
 
 from hakaru.lake import Lake
 from hakaru.measure import journal
-from hakaru.measure._base import load_all
+from hakaru.measure._base import FAMILIES, load_all
 from hakaru.measure.folders import bench_folder
 from hakaru.measure.job import Job, Plan, unfinished
 from hakaru.measure.run import measure
@@ -256,10 +256,10 @@ def _workers_of(folder: Path) -> list[Path]:
 
 def test_a_plan_divides_its_budget_among_what_it_measures() -> None:
     everything, cards = Plan(), Plan(("device",))
-    shares = [everything.budget_of(scope) for scope in ("device", "ranks", "machine")]
-    assert sum(shares) == pytest.approx(300)
+    assert everything.families == list(FAMILIES)
+    assert sum(map(everything.budget_of, FAMILIES)) == pytest.approx(300)
     assert cards.budget_of("device") == 300
-    assert cards.budget_of("ranks") == 0
+    assert cards.budget_of("collective") == 0
 
 
 def test_a_wrong_verdict_in_the_store_is_never_good(lake: Lake) -> None:

@@ -95,7 +95,7 @@ def test_strangers_on_a_card_contaminate_and_this_runs_ranks_do_not(
     monkeypatch: pytest.MonkeyPatch, listed: list[int], reason: str | None
 ) -> None:
     monkeypatch.setattr(condition.gpu, "read_processes", lambda uuid: [os.getpid(), *listed])
-    monkeypatch.setattr(_worker, "_samples", lambda *given: ({"": {"busbw": [1.0]}}, {}))
+    monkeypatch.setattr(_worker, "_measured", lambda *given: _worker.Found({"": {"busbw": [1.0]}}))
     monkeypatch.setattr(_worker.validity, "problems", lambda *given: [])
     ranks: Any = Together(cards(0)[0])
     problem = _worker._measure(ITEM, Rule(), ranks, ["n1", "n1"], {4711})["problem"]

@@ -15,6 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from hakaru.errors import HakaruError
+from hakaru.measure.verdict import Verdict
 from hakaru.registry import Registry, hint, listed
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Better = Literal["higher", "lower"]
 Scope = Literal["device", "ranks", "machine"]
 Value = int | str
 AUTO = "auto"  # the device decides
-FAMILIES = ("device", "collective", "hpl")
+FAMILIES = ("device", "collective", "hpl", "training", "storage")
 
 
 class WrongResult(Exception):
@@ -98,15 +99,35 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of the things that a procedure timed together, such as a number of ranks or a layout of files.
+
+    `samples` has a value a repetition of each quantity; a quantity that is not there has no row. `parameters`
+    come beside those of the item. `facts` is a JSON document that is stored with the rows.
+    """
+
+    samples: Mapping[str, Sequence[float]]
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    device: str = ""  # else all ranks
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Verdict | None = None  # where it is not good
+    reason: str = ""
+
+
+Links = Mapping[str, Mapping[str, Sequence[float]]]  # samples of each quantity, by the link's name
+
+
+@dataclass(frozen=True)
 class Procedure:
     """A benchmark that times several things at once, such as all pairs of a round.
 
-    `run` is called by every rank with the time that it may take, and gives the samples of each quantity for
-    each subject; rank 0's answer counts. `check` raises `WrongResult`.
+    `run` is called by every rank with the time that it may take; rank 0's answer counts. `check` raises
+    `WrongResult`. With `fills_memory`, waiting for memory is a part of what is measured.
     """
 
-    run: Callable[[float], Mapping[str, Mapping[str, Sequence[float]]]]
-    check: Callable[[], None]
+    run: Callable[[float], Links | Sequence[Part]]
+    check: Callable[[], None] = nothing
+    fills_memory: bool = False
 
 
 # a benchmark of scope `machine` starts its own processes and gives its measurements

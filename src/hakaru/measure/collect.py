@@ -6,7 +6,7 @@ What is missing, half-written or different between nodes has failed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -155,30 +155,66 @@ def _of_result(entry: Mapping[str, Any], found: Gathered) -> Iterator[Measuremen
     begun = found.begun.get(entry["rank"], {})
     problem = entry["problem"]
     verdict = Verdict(problem["verdict"]) if problem else Verdict.GOOD
-    reason = str(problem["reason"]) if problem else ALONE
-    facts = {**entry["validity"], **entry.get("facts", {})}
+    whole = Measurement(
+        benchmark=benchmark.id,
+        quantity="",
+        unit="",
+        better="higher",
+        host=entry["host"],
+        device=entry["device"],
+        started_at=datetime.fromisoformat(entry["started_at"]),
+        ended_at=datetime.fromisoformat(entry["ended_at"]),
+        parameters=entry["parameters"],
+        verdict=verdict,
+        reason=str(problem["reason"]) if problem else ALONE,
+        device_uuid=entry["device_uuid"],
+        validity={**entry["validity"], **entry.get("facts", {})},
+        place=_place(begun.get("place", {}), entry, ""),
+    )
+    if parts := entry.get("parts"):
+        for part in parts:
+            yield from _of_part(part, whole, benchmark)
+        return
     for subject, samples in _subjects(entry).items():
-        for quantity in benchmark.quantities:
-            values = tuple(samples.get(quantity.name, ()))
-            each = Measurement(
-                benchmark=benchmark.id,
-                quantity=quantity.name,
-                unit=quantity.unit,
-                better=quantity.better,
-                host=entry["host"],
-                device=_link_name(subject, entry["hosts"]) if subject else entry["device"],
-                started_at=datetime.fromisoformat(entry["started_at"]),
-                ended_at=datetime.fromisoformat(entry["ended_at"]),
-                parameters=entry["parameters"],
-                samples=values,
-                correlation=correlation_of(values),
-                verdict=verdict,
-                reason=reason,
-                device_uuid=entry["device_uuid"],
-                validity=facts,
-                place=_place(begun.get("place", {}), entry, subject),
-            )
-            yield checked(each)
+        each = whole
+        if subject:
+            place = _place(begun.get("place", {}), entry, subject)
+            each = replace(each, device=_link_name(subject, entry["hosts"]), place=place)
+        yield from _quantities(each, benchmark, samples)
+
+
+def _quantities(
+    whole: Measurement, benchmark: Benchmark, samples: Mapping[str, Sequence[float]]
+) -> Iterator[Measurement]:
+    for quantity in benchmark.quantities:
+        values = tuple(samples.get(quantity.name, ()))
+        each = replace(
+            whole, quantity=quantity.name, unit=quantity.unit, better=quantity.better,
+            samples=values, correlation=correlation_of(values),
+        )  # fmt: skip
+        yield checked(each)
+
+
+def _of_part(
+    part: Mapping[str, Any], whole: Measurement, benchmark: Benchmark
+) -> Iterator[Measurement]:
+    """The quantities that it has; its own verdict counts where nothing is wrong with the whole."""
+    parameters = {**whole.parameters, **part["parameters"]}
+    device = part["device"] or f"{parameters['ranks']} ranks"
+    each = replace(
+        whole,
+        parameters=parameters,
+        device=device,
+        validity={**whole.validity, **part["facts"]},
+        place={**whole.place, "model": device if part["device"] else whole.place["model"]},
+    )
+    if part["verdict"] and whole.verdict is Verdict.GOOD:
+        each = each.judged(Verdict(part["verdict"]), part["reason"])
+    elif part["reason"] and whole.verdict is Verdict.GOOD:
+        each = replace(each, reason=part["reason"])
+    samples = part["samples"]
+    own = [quantity for quantity in benchmark.quantities if quantity.name in samples]
+    yield from _quantities(each, replace(benchmark, quantities=tuple(own)), samples)
 
 
 def _subjects(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Sequence[float]]]:

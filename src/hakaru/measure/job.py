@@ -39,8 +39,11 @@ TYPES: dict[str, tuple[type, ...]] = {
     "baseline": (str, type(None)),
 }
 HERE_ONLY = ("local", "torchrun")
-# what each scope may take of the budget
-SHARES = {"device": 0.35, "ranks": 0.25, "machine": 0.40}
+# what each family may take of the budget, relative to the others
+SHARES = {"device": 0.35, "collective": 0.25, "hpl": 0.40, "training": 0.70, "storage": 0.40}
+# with starting and judging, ten minutes and two; without the long families five and one
+BUDGETS_S = {True: (570.0, 100.0), False: (270.0, 40.0)}
+LONG = ("training", "storage")
 
 
 @dataclass(frozen=True)
@@ -76,19 +79,30 @@ class Plan:
     def benchmarks(self) -> list[Benchmark]:
         return find_benchmarks(self.names)
 
-    def items(self, scope: str) -> list[Item]:
+    @property
+    def families(self) -> list[str]:
+        """Those that it measures, in their order."""
+        return list(dict.fromkeys(each.family for each in self.benchmarks))
+
+    def items(self, family: str) -> list[Item]:
         return [
             Item(each.id, point)
             for each in self.benchmarks
-            if each.scope == scope
+            if each.family == family
             for point in self.points.get(each.id)
             or each.grid(self.quick, self.chosen.get(each.id), self.on_gpu)
         ]
 
-    def budget_of(self, scope: str) -> float:
-        """The share of the budget, when the scopes that have nothing to do give up theirs."""
-        shares = {name: share for name, share in SHARES.items() if self.items(name)}
-        return self.budget_s * shares.get(scope, 0.0) / sum(shares.values())
+    def budget_of(self, family: str) -> float:
+        """The share of the budget, when the families that have nothing to do give up theirs."""
+        shares = {name: SHARES[name] for name in self.families}
+        return self.budget_s * shares.get(family, 0.0) / sum(shares.values())
+
+
+def usual_budget_s(names: Sequence[str], quick: bool) -> float:
+    """What a run may take where nobody says."""
+    is_long = any(each.family in LONG for each in find_benchmarks(names))
+    return BUDGETS_S[is_long][quick]
 
 
 @dataclass(frozen=True)

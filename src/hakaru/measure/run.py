@@ -12,7 +12,7 @@ from typing import Any
 
 from hakaru.errors import MissingExtraError
 from hakaru.measure import journal, place
-from hakaru.measure._base import BENCHMARKS
+from hakaru.measure._base import AUTO, BENCHMARKS
 from hakaru.measure.collect import (
     Gathered,
     gather,
@@ -61,20 +61,23 @@ def measure(
     found: list[Measurement] = []
     left_out: LeftOut = {}
     with job.locked():
-        for scope in ("device", "ranks"):
-            items = plan.items(scope)
+        for family in plan.families:
+            items = plan.items(family)
+            scope = BENCHMARKS.get(items[0].benchmark).scope
+            if scope == "machine":
+                for item in items:
+                    found += _measure_machine(item, job, clock)
+                continue
             if lacking := _lacking(items, chosen):
                 found += [unmeasured(each, lacking) for each in items]
-            elif items and scope == "device":
+            elif scope == "device":
                 found += _measure_devices(job, chosen, clock, left_out)
-            elif items and _is_one_card(plan):
+            elif family == "collective" and _is_one_card(plan):
                 left_out[ALONE] = set()
                 continue
-            elif items:
-                found += judge_links(_measure_ranks(job, chosen, clock, left_out))
+            else:
+                found += judge_links(_measure_ranks(family, job, chosen, clock, left_out))
             found += _forgotten(items, found, left_out)
-        for item in plan.items("machine"):
-            found += _measure_machine(item, job, clock)
     found = _of_one_version(found)
     return Run(
         job.id,
@@ -116,14 +119,17 @@ def _forgotten(
     lacking = [
         each
         for each in items
-        if not any(
-            name == each.benchmark and each.parameters.items() <= have.items()
-            for name, have in seen
-        )
+        if not any(name == each.benchmark and _is_of(each, have) for name, have in seen)
         and (each.id not in reasons or each.benchmark not in measured)
     ]
     nothing = "no device measured it; check --device and --hosts"
     return [unmeasured(each, reasons.get(each.id, nothing)) for each in lacking]
+
+
+def _is_of(item: Item, parameters: Mapping[str, Any]) -> bool:
+    """Whether a result with these parameters is of the item; what was left open has been chosen by then."""
+    chosen = {name: value for name, value in item.parameters.items() if value not in (0, AUTO)}
+    return chosen.items() <= parameters.items()
 
 
 def _launcher(plan: Plan) -> Launcher:
@@ -239,16 +245,16 @@ def _with_more(first: Sequence[Measurement], more: Sequence[Measurement]) -> lis
 
 
 def _measure_ranks(
-    job: Job, launcher: Launcher, clock: _Clock, left_out: LeftOut
+    family: str, job: Job, launcher: Launcher, clock: _Clock, left_out: LeftOut
 ) -> list[Measurement]:
     plan = job.plan
-    layout = _layout_of_ranks(plan)
-    items = plan.items("ranks")
-    seconds = max(plan.budget_of("ranks") - START_S, len(items) * LEAST_ITEM_S)
+    layout = _layout_of_ranks(plan, family)
+    items = plan.items(family)
+    seconds = max(plan.budget_of(family) - START_S, len(items) * LEAST_ITEM_S)
     rule = _rule(plan, seconds / len(items))
     rule = replace(rule, block_s=2 * rule.block_s)  # beside which the talk between ranks is short
     task = Task("ranks", tuple(items), plan.devices, rule)
-    gathered = _launch(job, "ranks", task, launcher, layout, clock)
+    gathered = _launch(job, family, task, launcher, layout, clock)
     _note_left_out(gathered, left_out)
     found = measurements(task, gathered)
     devices = [device for each in gathered.begun.values() for device in each["devices"]]
@@ -262,11 +268,13 @@ def _measure_ranks(
 
 def _is_one_card(plan: Plan) -> bool:
     """Whether there is one card alone, and nobody asked by name for what takes two."""
-    return plan.on_gpu and not plan.names and _layout_of_ranks(plan).num_ranks < 2
+    return plan.on_gpu and not plan.names and _layout_of_ranks(plan, "collective").num_ranks < 2
 
 
-def _layout_of_ranks(plan: Plan) -> Layout:
-    return Layout(plan.hosts, _ranks_per_host(plan), plan.num_hosts)
+def _layout_of_ranks(plan: Plan, family: str) -> Layout:
+    """One rank for each GPU; without GPUs a few for the cores, and one where loaders need the cores."""
+    is_alone = family == "storage" and not (plan.on_gpu or plan.ranks_per_host)
+    return Layout(plan.hosts, 1 if is_alone else _ranks_per_host(plan), plan.num_hosts)
 
 
 def _lacking(items: Sequence[Item], launcher: Launcher) -> str | None:
@@ -282,11 +290,12 @@ def _measure_machine(item: Item, job: Job, clock: _Clock) -> list[Measurement]:
     benchmark = BENCHMARKS.get(item.benchmark)
     folder = job.folder / benchmark.id
     folder.mkdir(exist_ok=True)
-    clock.begin("machine", benchmark.title)
-    budget_s = job.plan.budget_of("machine") / len(job.plan.items("machine"))
+    family = benchmark.family
+    clock.begin(family, benchmark.title)
+    budget_s = job.plan.budget_of(family) / len(job.plan.items(family))
     found = benchmark.prepare(folder, job.plan, budget_s, clock.inside, **item.parameters)
     assert isinstance(found, list)
-    clock.end("machine")
+    clock.end()
     return found
 
 
@@ -295,8 +304,7 @@ def _launch(
 ) -> Gathered:
     """Launch what is not done yet; each attempt has a folder of its own, and all of them count together."""
     launcher.check(layout)
-    scope = task.scope
-    clock.begin(scope, name)
+    clock.begin(BENCHMARKS.get(task.items[0].benchmark).family, name)
     earlier = [
         gather(folder, layout.num_ranks, ["interrupted"]) for folder in _attempts(job.folder / name)
     ]
@@ -322,7 +330,7 @@ def _launch(
             clock.inside(len({each["item"] for each in seen}) / count, last)
 
         latest = gather(folder, layout.num_ranks, launcher.run(path, layout, limit, watch))
-    clock.end(scope)
+    clock.end()
     return _joined(earlier, latest)
 
 
@@ -390,7 +398,7 @@ def _note_left_out(gathered: Gathered, left_out: LeftOut) -> None:
 
 
 class _Clock:
-    """How far the run is: each scope counts by its share of the budget."""
+    """How far the run is: each family counts by its share of the budget."""
 
     def __init__(self, progress: Progress, plan: Plan) -> None:
         self.progress, self.plan = progress, plan
@@ -398,8 +406,8 @@ class _Clock:
         self.running_s = 0.0  # of what was launched, without the time in a queue
         self.since: float | None = None
 
-    def begin(self, scope: str, text: str) -> None:
-        self.now = self.plan.budget_of(scope) / self.plan.budget_s
+    def begin(self, family: str, text: str) -> None:
+        self.now = self.plan.budget_of(family) / self.plan.budget_s
         self.since = None
         self.progress(self.done, text)
 
@@ -407,7 +415,7 @@ class _Clock:
         self.since = self.since or time.monotonic()
         self.progress(min(1.0, self.done + self.now * share), text)
 
-    def end(self, scope: str) -> None:
+    def end(self) -> None:
         self.done = min(1.0, self.done + self.now)
         self.now = 0.0
         self.running_s += time.monotonic() - self.since if self.since is not None else 0.0

@@ -181,6 +181,33 @@ def machine_id() -> str:
         return os.uname().nodename
 
 
+def family_s() -> float:
+    """Processor time of this process and of all its children, those that have ended included."""
+    times = os.times()
+    ended_s = times.children_user + times.children_system
+    return time.process_time() + ended_s + sum(map(_live_s, _children(os.getpid())))
+
+
+def _live_s(pid: int) -> float:
+    """Of a running child, with its own children; 0 where it has just ended."""
+    try:
+        words = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    # utime, stime, and those of its children that have ended
+    return sum(map(int, words[11:15])) / TICKS + sum(map(_live_s, _children(pid)))
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for path in (PROC / str(pid) / "task").glob("*/children"):
+        try:
+            found += [int(word) for word in path.read_text().split()]
+        except OSError:  # the thread, or the process, has just ended
+            continue
+    return found
+
+
 def _cpu_times(cores: Sequence[int], now_s: float) -> tuple[float | None, float | None]:
     """Time of programs, and steal; interrupts belong to neither.
 

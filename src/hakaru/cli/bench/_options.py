@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-DEFAULT_S, QUICK_S = 270.0, 40.0  # with starting and judging, five minutes and one
 
 
 class Duration(click.ParamType[float]):

@@ -14,8 +14,6 @@ from click.core import ParameterSource
 
 from hakaru.cli._options import workspace_option
 from hakaru.cli.bench._options import (
-    DEFAULT_S,
-    QUICK_S,
     Duration,
     choose_parameters,
     cluster_option,
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
 RESUMING = ("workspace", "resume", "output_format", "every")
 EPILOG = """\b
 Examples:
-  hakaru bench run --quick                     # everything, a minute
+  hakaru bench run --quick                     # everything, two minutes
   hakaru bench run device --label acceptance   # every card of this node
   hakaru bench run gemm --param dtype=fp64 --param size=4096
   hakaru bench run collective --launcher mpirun --hosts n1,n2 --ranks-per-host 8
@@ -51,8 +49,16 @@ Examples:
 @click.argument("names", nargs=-1, metavar="[BENCHMARK or FAMILY]...")
 @workspace_option
 @cluster_option
-@click.option("--quick", is_flag=True, help="A shorter sweep within one minute.")
-@click.option("--budget", type=Duration(), help="Time for all of it; else 5m, with --quick 1m.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="A shorter sweep: two minutes, or one without training and storage.",
+)
+@click.option(
+    "--budget",
+    type=Duration(),
+    help="Time for all of it; else 10m, with --quick 2m; without training and storage 5m and 1m.",
+)
 @click.option(
     "--param",
     "params",
@@ -77,7 +83,7 @@ def command(
     workspace: Path, cluster: str | None, resume: str | None,
     baseline: str | None, output_format: str, every: bool, **asked: Any,
 ) -> None:  # fmt: skip
-    """Measure devices, collectives and LINPACK; the exit code is 0 only if everything is good."""
+    """Measure devices, collectives, LINPACK, training and storage; exit code 0 only if everything is good."""
     from hakaru.measure.baseline import load
     from hakaru.measure.job import Job
 
@@ -107,7 +113,7 @@ def make_plan(
     """What the options ask for; wrong names are an error before anything is measured."""
     from hakaru.measure._base import find_benchmarks
     from hakaru.measure.devices import find_devices
-    from hakaru.measure.job import Plan, uses_gpus
+    from hakaru.measure.job import Plan, uses_gpus, usual_budget_s
     from hakaru.measure.launch import LAUNCHERS, Layout, load_all, split_hosts
     from hakaru.measure.store import check_label
 
@@ -124,7 +130,7 @@ def make_plan(
         names=names,
         chosen=chosen,
         quick=quick,
-        budget_s=budget or (QUICK_S if quick else DEFAULT_S),
+        budget_s=budget or usual_budget_s(names, quick),
         devices=devices,
         hosts=listed,
         num_hosts=max(nodes, len(listed)),
@@ -148,7 +154,7 @@ def measure_and_store(lake: Lake, job: Job) -> Run:
     from hakaru.texts import language
 
     plan = job.plan
-    count = sum(len(plan.items(scope)) for scope in ("device", "ranks", "machine"))
+    count = sum(len(plan.items(family)) for family in plan.families)
     settings = "1 setting" if count == 1 else f"{count} settings"
     text = f"measuring {settings} within about {language('en').duration(plan.budget_s)}"
     try:

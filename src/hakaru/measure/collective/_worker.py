@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hakaru.measure import gpu, journal, place, validity
-from hakaru.measure._base import BENCHMARKS, Case, NotApplicable, Procedure
+from hakaru.measure._base import BENCHMARKS, Case, Links, NotApplicable, Part, Procedure
 from hakaru.measure.collective._ranks import TorchRanks
 from hakaru.measure.condition import clocks_now, others_on, slowed, state_under_load
 from hakaru.measure.context import Context, torch
@@ -18,7 +19,19 @@ from hakaru.measure.protocol import Rule, prepare, repeat
 from hakaru.measure.task import Item, Place, Task, journal_of
 from hakaru.measure.verdict import Verdict
 
-Samples = Mapping[str, Mapping[str, Sequence[float]]]
+
+@dataclass(frozen=True)
+class Found:
+    """What an item gave: of the whole group under the empty name or of its links, or parts of other kinds."""
+
+    links: Links = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
+    clocks: dict[str, Any] = field(default_factory=dict)
+    fills_memory: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.links or self.parts)
 
 
 def measure_ranks(task: Task, folder: Path, here: Place) -> None:
@@ -56,22 +69,25 @@ def _measure(
 ) -> dict[str, Any]:
     from hakaru.measure.worker import describe
 
-    started, before = datetime.now(UTC), validity.read_now()
-    samples: Samples = {}
-    clocks: dict[str, Any] = {}
+    started, before, before_s = datetime.now(UTC), validity.read_now(), validity.family_s()
+    found = Found()
     problem, left_out = None, None
     try:
-        samples, clocks = _samples(item, rule, ranks)
+        found = _measured(item, rule, ranks)
     except NotApplicable as reason:
         left_out = str(reason)
     except Exception as error:
         problem = describe(error)
     span = validity.read_now().since(before)
-    others = others_on(ranks.device, friends) if samples and ranks.device.kind == "gpu" else None
+    span = replace(span, own_s=validity.family_s() - before_s)  # loaders are processes of their own
+    if found.fills_memory:
+        span = replace(span, pressure_memory_s=None)
+    is_on_card = not found.is_empty and ranks.device.kind == "gpu"
+    others = others_on(ranks.device, friends) if is_on_card else None
     reports = ranks.share(
         {"problem": problem, "left_out": left_out, "machine": validity.machine_id(), "span": span,
          "cores": os.cpu_count() or 1, "where": f"{hosts[ranks.rank]}/{ranks.device.id}",
-         "others": others, "clocks": clocks}
+         "others": others, "clocks": found.clocks}
     )  # fmt: skip
     names = list(dict.fromkeys(hosts))
     entry = {
@@ -90,28 +106,31 @@ def _measure(
     if all(each["left_out"] for each in reports):
         return entry | {"kind": "left-out", "reason": reports[0]["left_out"]}
     return entry | {
-        "subjects": {name: dict(each) for name, each in samples.items()},
-        "samples": dict(samples.get("", {})),
+        "subjects": {name: dict(each) for name, each in found.links.items()},
+        "parts": [asdict(each) for each in found.parts],
+        "samples": dict(found.links.get("", {})),
         "problem": _problem(reports),
-        "validity": {"machine": span.to_json(), "clocks": clocks, "slowed": _slowed(reports)},
+        "validity": {"machine": span.to_json(), "clocks": found.clocks, "slowed": _slowed(reports)},
         "facts": {},
     }
 
 
-def _samples(item: Item, rule: Rule, ranks: TorchRanks) -> tuple[Samples, dict[str, Any]]:
-    """The quantities of the whole group (under the empty name) or of its parts, and this rank's clocks."""
+def _measured(item: Item, rule: Rule, ranks: TorchRanks) -> Found:
     benchmark = BENCHMARKS.get(item.benchmark)
     made = benchmark.prepare(Context(ranks.device, ranks), **item.parameters)
     if isinstance(made, Procedure):
-        found = made.run(rule.budget_s)
+        given = made.run(rule.budget_s)
         made.check()
-        return found, clocks_now(ranks.device)
+        clocks = clocks_now(ranks.device)
+        if isinstance(given, Mapping):
+            return Found(given, clocks=clocks)
+        return Found({}, tuple(given), clocks, made.fills_memory)
     assert isinstance(made, Case)
     timed = prepare(made, rule, ranks)
     repeat({item.id: timed}, rule, ranks)
     clocks = state_under_load(ranks.device, timed, ranks)
     made.check()
-    return {"": timed.samples()}, clocks
+    return Found({"": timed.samples()}, clocks=clocks)
 
 
 def _problem(reports: list[dict[str, Any]]) -> dict[str, str] | None:

@@ -1,0 +1,92 @@
+"""Parts of a procedure as rows, what was left open and is chosen by then, and the time of child processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from hakaru.measure import run as runs
+from hakaru.measure import validity
+from hakaru.measure._base import BENCHMARKS, Benchmark, Part, Procedure, Quantity
+from hakaru.measure.collect import Gathered, measurements
+from hakaru.measure.record import Measurement
+from hakaru.measure.task import Item, Task
+from hakaru.measure.verdict import Verdict
+from tests.measure._runs import NOW
+
+QUANTITIES = (Quantity("rate", "1/s"), Quantity("step", "ms", "lower"))
+
+
+@pytest.fixture(autouse=True)
+def _benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Benchmark(
+        "parted", "Parted", "?", "training", "ranks", "", "", lambda context: Procedure(lambda s: []), "",
+        quantities=QUANTITIES,
+    )  # fmt: skip
+    monkeypatch.setitem(BENCHMARKS._items, "parted", made)
+
+
+def rows(*parts: Part, problem: Any = None) -> list[Measurement]:
+    entry = {
+        "kind": "result", "item": "parted {}", "benchmark": "parted", "parameters": {"ranks": 4},
+        "host": "n1", "device": "4 ranks", "device_uuid": None, "model": "A100", "hosts": ["n1"] * 4,
+        "started_at": NOW.isoformat(), "ended_at": NOW.isoformat(), "rank": 0, "problem": problem,
+        "validity": {"machine": {}}, "samples": {}, "subjects": {}, "parts": [asdict(e) for e in parts],
+    }  # fmt: skip
+    return measurements(Task("ranks", (Item("parted"),)), Gathered(results=[entry]))
+
+
+def test_a_part_has_its_own_parameters_documents_and_only_the_quantities_that_it_has() -> None:
+    found = rows(
+        Part({"rate": [2.0, 3.0]}, {"ranks": 2}, facts={"verdict": "fine"}),
+        Part({"rate": [5.0], "step": [7.0]}, {"ranks": 4}, device="all of it"),
+    )
+    seen = [(e.quantity, e.parameters["ranks"], e.device, e.samples) for e in found]
+    assert seen == [
+        ("rate", 2, "2 ranks", (2.0, 3.0)),
+        ("rate", 4, "all of it", (5.0,)),
+        ("step", 4, "all of it", (7.0,)),
+    ]
+    assert found[0].validity == {"machine": {}, "verdict": "fine"}
+    assert found[2].better == "lower"
+
+
+def test_the_verdict_of_a_part_counts_where_nothing_is_wrong_with_the_whole() -> None:
+    slow = Part({"rate": [1.0]}, verdict=Verdict.SLOW, reason="rank 2 is late")
+    good = Part({"rate": [1.0]}, reason="the same loss as one process")
+    assert [(e.verdict, e.reason) for e in rows(slow, good)] == [
+        (Verdict.SLOW, "rank 2 is late"),
+        (Verdict.GOOD, "the same loss as one process"),
+    ]
+    busy = {"verdict": Verdict.CONTAMINATED, "reason": "others"}
+    assert {(e.verdict, e.reason) for e in rows(slow, good, problem=busy)} == {
+        (Verdict.CONTAMINATED, "others")
+    }
+
+
+def test_a_part_without_repetitions_is_not_measured() -> None:
+    (found,) = rows(Part({"rate": []}))
+    assert found.verdict is Verdict.NOT_MEASURED
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_of"),
+    [({"batch": 0}, True), ({"path": "auto"}, True), ({"batch": 32}, True), ({"batch": 16}, False)],
+)
+def test_what_was_left_open_fits_whatever_was_chosen(asked: dict[str, Any], is_of: bool) -> None:
+    assert runs._is_of(Item("parted", asked), {"batch": 32, "path": "/x", "ranks": 2}) is is_of
+
+
+def test_children_count_as_own_while_they_run_and_when_they_have_ended() -> None:
+    code = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); input()"
+    before_s = validity.family_s()
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1)
+    assert child.stdout is not None
+    child.stdout.readline()
+    assert validity.family_s() - before_s >= 0.28
+    child.communicate(b"\n")
+    assert validity.family_s() - before_s >= 0.28
