@@ -13,10 +13,11 @@ from hakaru.measure import run as runs
 from hakaru.measure import validity
 from hakaru.measure._base import BENCHMARKS, Benchmark, Part, Procedure, Quantity
 from hakaru.measure.collect import Gathered, measurements
+from hakaru.measure.judge import checked
 from hakaru.measure.record import Measurement
 from hakaru.measure.task import Item, Task
 from hakaru.measure.verdict import Verdict
-from tests.measure._runs import NOW
+from tests.measure._runs import NOW, measured
 
 QUANTITIES = (Quantity("rate", "1/s"), Quantity("step", "ms", "lower"))
 
@@ -90,3 +91,9 @@ def test_children_count_as_own_while_they_run_and_when_they_have_ended() -> None
     assert validity.family_s() - before_s >= 0.28
     child.communicate(b"\n")
     assert validity.family_s() - before_s >= 0.28
+
+
+def test_a_share_may_be_zero_and_a_rate_may_not() -> None:
+    assert checked(measured(0.0, 0.5, unit="0–1")).verdict is Verdict.GOOD
+    assert checked(measured(0.0, 0.5)).verdict is Verdict.FAILED
+    assert checked(measured(-0.1, unit="0–1")).verdict is Verdict.FAILED

@@ -179,7 +179,7 @@ def _of_result(entry: Mapping[str, Any], found: Gathered) -> Iterator[Measuremen
         each = whole
         if subject:
             place = _place(begun.get("place", {}), entry, subject)
-            each = replace(each, device=_link_name(subject, entry["hosts"]), place=place)
+            each = replace(each, device=link_name(subject, entry["hosts"]), place=place)
         yield from _quantities(each, benchmark, samples)
 
 
@@ -225,7 +225,7 @@ def _subjects(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Sequence[float
     return parts
 
 
-def _link_name(name: str, hosts: Sequence[str]) -> str:
+def link_name(name: str, hosts: Sequence[str]) -> str:
     """`0>8` as `n1#0>n2#8`: the hosts' names, and the ranks, by which the ring is known."""
     return ARROW.join(f"{hosts[rank]}{NUMBER}{rank}" for rank in _ends(name))
 

@@ -23,7 +23,7 @@ from hakaru.measure.fleet import (
     assess,
     name_slow,
 )
-from hakaru.measure.record import Measurement, Subject
+from hakaru.measure.record import CHECK_UNIT, Measurement, Subject
 from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.verdict import Verdict
 from hakaru.registry import listed
@@ -51,8 +51,9 @@ def by_its_record(each: Measurement) -> Measurement:
 
 
 def checked(each: Measurement) -> Measurement:
-    """A good measurement must have repetitions, and all of them must be numbers above 0."""
-    wrong = sum(not 0 < value < math.inf for value in each.samples)
+    """A good measurement must have repetitions, all of them numbers above 0; a share may be 0."""
+    least = 0.0 if each.unit == CHECK_UNIT else math.ulp(0.0)
+    wrong = sum(not least <= value < math.inf for value in each.samples)
     if each.verdict is not Verdict.GOOD or (each.samples and not wrong):
         return each
     if not each.samples:
