@@ -21,10 +21,10 @@ from hakaru.errors import HakaruError
 from hakaru.measure.datasets._files import Handle, damaged
 from hakaru.measure.datasets._manifest import Manifest, load_manifest, save_manifest
 from hakaru.measure.datasets._sample import Sample, check_sample, split_name
-from hakaru.measure.datasets._table import Table, TableWriter, read_table, sync
+from hakaru.measure.datasets._table import Table, TableWriter, check_ends, read_table, sync
 from hakaru.registry import Registry
 
-NAMES = ("files", "packed")
+NAMES = ("files", "tar", "hdf5", "npz", "zip", "packed")
 INDEX = "index.bin"
 SHARD_BYTES = 512 << 20
 LEAST_SHARD = 1 << 16
@@ -51,6 +51,7 @@ class Reader(ABC):
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder, self.manifest = folder, manifest
+        self.archives = [folder / name for name in manifest.files if name != INDEX]
         self.table = self._read_table()
         if len(self.table) != manifest.num_samples:
             found = f"{len(self.table):,} samples, and the manifest has {manifest.num_samples:,}"
@@ -92,14 +93,9 @@ class Reader(ABC):
         lengths: np.ndarray[Any, np.dtype[np.uint64]] = self.table.rows["length"]
         return lengths
 
-    @property
-    def archives(self) -> list[Path]:
-        """The files that hold samples, by the number in the table."""
-        return [self.folder / name for name in self.manifest.files if name != INDEX]
-
     def paths(self) -> list[Path]:
         """All files that hold the data of samples: to evict them, or to count their blocks."""
-        return self.archives
+        return list(self.archives)
 
     def spans(self) -> list[range]:
         """Indices that lie one after another in a file: within a span the ascending order is sequential."""
@@ -132,7 +128,10 @@ class Reader(ABC):
         if size is None:
             raise damaged(self.folder, f"the manifest has no {INDEX}")
         handle = Handle(path)
-        return read_table(path, handle.number, 0, size, max(1, len(self.archives)))
+        table = read_table(path, handle.number, 0, size, max(1, len(self.archives)))
+        if self.archives:
+            check_ends(table, [self.manifest.files[path.name] for path in self.archives])
+        return table
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,123 @@
+"""Where a data set is built: beside its folder under a hidden name, and renamed when it is whole."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from hakaru.errors import HakaruError
+from hakaru.measure.datasets._layout import Layout
+from hakaru.measure.datasets._table import ROW
+from hakaru.measure.place import host_name
+
+NAME_BYTES = 32  # of a key in the table, about
+RESERVE = 0.01  # of the volume, for folders and the file system's own tables
+LOCK = "lock"
+
+
+class TakenError(HakaruError):
+    """Another process made the same folder in the meantime."""
+
+
+@contextmanager
+def building(folder: Path) -> Iterator[Path]:
+    """An empty folder that becomes `folder` at the end, and is removed after an error.
+
+    What a killed process left behind is removed by the next that builds the same.
+    """
+    folder = folder.absolute()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(folder)
+        place = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_prefix(folder)))
+    except OSError as error:
+        raise HakaruError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    try:
+        with (place / LOCK).open("x") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.write(host_name())
+            lock.flush()
+            part = place / "data"
+            part.mkdir()
+            yield part
+            _move(part, folder)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def check_space(folder: Path, layout: Layout, num_samples: int, num_bytes: int) -> None:
+    """Refuse before anything is written what the disk has no space for."""
+    each = layout.extra_bytes + ROW.itemsize + NAME_BYTES
+    needed = round(num_bytes * (1 + RESERVE)) + num_samples * each
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    found = os.statvfs(there)
+    free, files = found.f_bavail * found.f_frsize, num_samples * layout.extra_files
+    if needed > free:
+        raise HakaruError(
+            f"{folder}: the data set needs {_gb(needed)} and {_gb(free)} are free on {there}. Free some, "
+            "name a folder on another disk, or make a smaller data set"
+        )
+    if found.f_files and files > found.f_favail:  # some file systems do not count
+        raise HakaruError(
+            f"{folder}: the data set needs {files:,} files and {there} has place for {found.f_favail:,}; "
+            "use a layout of few files, such as tar"
+        )
+
+
+def _gb(num_bytes: int) -> str:
+    return f"{num_bytes / 1e9:,.2f} GB" if num_bytes >= 1e7 else f"{num_bytes / 1e6:,.2f} MB"
+
+
+def _prefix(folder: Path) -> str:
+    return f".{folder.name[:100]}.building-"
+
+
+def _move(part: Path, folder: Path) -> None:
+    """Rename it into its place; an empty folder there is taken over, another is left as it is."""
+    try:
+        part.rename(folder)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise TakenError(
+                f"{folder}: another process has written here meanwhile; what it wrote is left as it is"
+            ) from None
+        raise HakaruError(f"{folder}: cannot be made: {error.strerror}") from None
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for place in folder.parent.glob(f"{_prefix(folder)}*"):
+        if not place.is_symlink() and _is_left(place):
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _is_left(place: Path) -> bool:
+    """Whether nobody builds there: this host wrote the lock, and holds it no more."""
+    with suppress(OSError), (place / LOCK).open() as lock:
+        return lock.read() == host_name() and _is_free(lock)
+    return False
+
+
+def _is_free(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
