@@ -145,6 +145,7 @@ class Layout:
     reader: type[Reader]
     extra_bytes: int  # that a sample takes on the disk beyond its own, at most
     extra_files: int = 0  # files that a sample takes
+    sharded: bool = False  # whether it has archives of a given size
 
     def write(
         self,

@@ -63,8 +63,8 @@ def check_space(folder: Path, layout: Layout, num_samples: int, num_bytes: int) 
     free, files = found.f_bavail * found.f_frsize, num_samples * layout.extra_files
     if needed > free:
         raise HakaruError(
-            f"{folder}: the data set needs {_gb(needed)} and {_gb(free)} are free on {there}. Free some, "
-            "name a folder on another disk, or make a smaller data set"
+            f"{folder}: the data set needs {volume(needed)} and {volume(free)} are free on {there}. Free "
+            "some, name a folder on another disk, or make a smaller data set"
         )
     if found.f_files and files > found.f_favail:  # some file systems do not count
         raise HakaruError(
@@ -73,7 +73,8 @@ def check_space(folder: Path, layout: Layout, num_samples: int, num_bytes: int) 
         )
 
 
-def _gb(num_bytes: int) -> str:
+def volume(num_bytes: int) -> str:
+    """A volume as people say it, in GB or MB."""
     return f"{num_bytes / 1e9:,.2f} GB" if num_bytes >= 1e7 else f"{num_bytes / 1e6:,.2f} MB"
 
 

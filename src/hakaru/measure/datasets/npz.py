@@ -87,5 +87,6 @@ LAYOUTS.add(
         sink=partial(ShardedSink, ending=".npz", archive=NpzArchive),
         reader=NpzReader,
         extra_bytes=EXTRA_BYTES + NPY_HEADER + 8 + 32,
+        sharded=True,
     )
 )

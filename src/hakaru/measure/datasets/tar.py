@@ -71,5 +71,6 @@ LAYOUTS.add(
         sink=partial(ShardedSink, ending=".tar", archive=TarArchive),
         reader=TarReader,
         extra_bytes=EXTRA_BYTES,
+        sharded=True,
     )
 )

@@ -54,5 +54,6 @@ LAYOUTS.add(
         sink=partial(ShardedSink, ending=".zip", archive=ZipArchive),
         reader=ZipReader,
         extra_bytes=EXTRA_BYTES,
+        sharded=True,
     )
 )
