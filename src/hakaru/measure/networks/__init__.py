@@ -1,9 +1,10 @@
-"""The networks that benchmarks train: those of the papers, a small transformer, and any module of the user's."""
+"""The networks that benchmarks train: the papers', a small transformer, and any module of the user's."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.measure.context import torch
@@ -21,7 +22,7 @@ _FILES = {
 NAMES: tuple[str, ...] = tuple(_FILES)
 
 
-def load(name: str, **sizes: int | float) -> Workload:
+def load(name: str, **sizes: Any) -> Workload:
     """A network by name, or the user's as `package.module:factory`; `sizes` make it smaller or larger."""
     torch()
     if ":" in name:

@@ -8,10 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from hakaru.measure.networks.samples import normal
+from hakaru.measure.networks.samples import TARGET_SEED, normal
 from hakaru.measure.networks.workload import Workload
-
-TARGET_SEED = 1 << 40  # so that no target repeats an input
 
 
 class Net(nn.Module):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 CLASSES = 1000
+TARGET_SEED = 1 << 40  # so that no target repeats an input
 
 
 def normal(num: int, seed: int, *shape: int) -> torch.Tensor:
@@ -17,7 +18,9 @@ def normal(num: int, seed: int, *shape: int) -> torch.Tensor:
 
 def images_of(image: int, classes: int, num: int, seed: int) -> tuple[Any, Any]:
     """Square colour images, and a class for each."""
-    labels = _each(num, seed + 1, lambda source: torch.randint(classes, (), generator=source))
+    labels = _each(
+        num, seed + TARGET_SEED, lambda source: torch.randint(classes, (), generator=source)
+    )
     return normal(num, seed, 3, image, image), labels
 
 

@@ -1,7 +1,7 @@
 """What is trained: a network with its batches, its loss and its learning rate.
 
-A sample depends on its seed only: batch_of(n, s) holds the samples of the seeds s … s + n - 1. So any ranks that
-share a global batch make their parts of it without the others.
+A sample depends on its seed only: batch_of(n, s) holds the samples of the seeds s … s + n - 1. So ranks that
+share a global batch each make their own part of it.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Strategy:
         return cls(tuple(parts))
 
     def __str__(self) -> str:
-        return "+".join(f"{name}{size or ''}" for name, size in self.parts)
+        return "+".join(f"{name}{size if size > 1 else ''}" for name, size in self.parts)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -46,13 +46,15 @@ class Strategy:
         return next((name for name in self.names if name in PIPELINES), None)
 
     def fits(self, world: int) -> str | None:
-        """Why so many ranks cannot run it, or None."""
+        """Why so many ranks cannot run it, or None; any single part runs on one rank, as that rank alone."""
+        if world == 1 and len(self.parts) == 1 and self.parts[0][1] < 2:
+            return None  # the first point of every scaling curve
         fixed = math.prod(size for _, size in self.parts if size)
         if all(size for _, size in self.parts):
             return None if fixed == world else f"{self} takes {_ranks(fixed)}, not {world}"
         if world % fixed:
             return f"{self} needs a multiple of {_ranks(fixed)}, not {world}"
-        short = [name for name, size in self.sizes(world).items() if size < 2 and name != "single"]
+        short = [name for name, size in self.sizes(world).items() if size < 2]
         return f"{short[0]} needs two ranks or more, and {self} leaves it one" if short else None
 
     def sizes(self, world: int) -> dict[str, int]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class StepTimes:
     """Seconds of this rank's monotonic clock, which all processes of a kernel share.
 
-    Where forward and backward take turns (accumulation, pipelines), `forward` is the end of the data phase plus
-    all the time in forward, so that the phases' lengths are right.
+    Where forward and backward take turns (accumulation, pipelines), `forward` is the end of the data phase
+    plus all the time in forward, so that the phases' lengths are right.
     """
 
     begin: float

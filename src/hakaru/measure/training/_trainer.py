@@ -40,10 +40,9 @@ def build(
     microbatches: int = 0,
     memory_bytes: int | None = None,
 ) -> Trainer:
-    """A trainer on `ranks`; every rank of the world calls this together, and those outside get an idle one."""
+    """A trainer on `ranks`; every rank of the world calls this together, those outside get an idle one."""
     from hakaru.measure.training._build import build_trainer
+    from hakaru.measure.training._setup import Options
 
-    return build_trainer(
-        workload, strategy, ranks, me, device, batch=batch, seed=seed, compression=compression,
-        accumulate=accumulate, microbatches=microbatches, memory_bytes=memory_bytes,
-    )  # fmt: skip
+    options = Options(batch, seed, compression, accumulate, microbatches, memory_bytes)
+    return build_trainer(workload, strategy, ranks, me, device, options)

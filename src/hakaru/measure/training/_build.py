@@ -1,0 +1,163 @@
+"""Put a strategy together: groups, the network as the strategy changes it, batches and the optimiser."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from hakaru.errors import HakaruError
+from hakaru.measure._base import NotApplicable
+from hakaru.measure.networks.workload import Workload
+from hakaru.measure.training._batches import Batches
+from hakaru.measure.training._chunks import ChunkLoop
+from hakaru.measure.training._clock import Spans, clock_of
+from hakaru.measure.training._groups import Layout, lay_out, sum_over
+from hakaru.measure.training._setup import Buckets, Loop, Options, Setup
+from hakaru.measure.training._strategy import Strategy
+from hakaru.measure.training._times import StepTimes
+from hakaru.measure.training._trainer import Trainer
+
+
+def build_trainer(
+    workload: Workload,
+    strategy: Strategy,
+    ranks: Sequence[int],
+    me: int,
+    device: str,
+    options: Options,
+) -> Trainer:
+    """The trainer of this rank; where any rank cannot build it, all of them say why."""
+    if problem := _problem(strategy, len(ranks), options):
+        raise NotApplicable(problem)
+    layout = lay_out(strategy, ranks, me, device)
+    trainer: Trainer = IdleTrainer(layout)
+    error: Exception | None = None
+    if not layout.idle:
+        clock = clock_of(device)
+        setup = Setup(
+            workload, strategy, layout, device, options, clock, Spans(clock), Spans(clock),
+            Buckets(clock), {"strategy": str(strategy), "sizes": layout.sizes},
+        )  # fmt: skip
+        try:
+            trainer = RankTrainer(setup)
+        except Exception as found:
+            error = found
+    _agree(error)
+    return trainer
+
+
+def _problem(strategy: Strategy, world: int, options: Options) -> str | None:
+    """Why the strategy does not fit the ranks or the options, or None."""
+    if problem := strategy.fits(world):
+        return problem
+    shares = strategy.data_ranks(world) * options.accumulate
+    if options.accumulate > 1 and strategy.pipeline:
+        return f"{strategy} accumulates over its micro-batches; set microbatches, not accumulate"
+    if options.batch % shares:
+        return f"a batch of {options.batch} samples does not divide into {shares} equal parts"
+    if options.compression != "none" and world > 1 and strategy.data_ranks(world) == 1:
+        return f"{strategy} exchanges no gradients that {options.compression} could compress"
+    return None
+
+
+def _agree(error: Exception | None) -> None:
+    """All ranks of the world fail together, each with its own reason or else with the first."""
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        if error:
+            raise error
+        return
+    said: list[Any] = [None] * dist.get_world_size()
+    own = (isinstance(error, NotApplicable), str(error)) if error else None
+    dist.all_gather_object(said, own)
+    if error:
+        raise error
+    failed = [(rank, *each) for rank, each in enumerate(said) if each]
+    if not failed:
+        return
+    rank, _, reason = failed[0]
+    if all(not_applicable for _, not_applicable, _ in failed):
+        raise NotApplicable(reason)
+    raise HakaruError(f"rank {rank} cannot train: {reason}")
+
+
+class IdleTrainer:
+    """A rank outside of the training."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.facts: dict[str, Any] = {}
+
+    def step(self) -> StepTimes:
+        now = time.monotonic()
+        return StepTimes(now, now, now, now, now)
+
+    def loss(self) -> float:
+        return math.nan
+
+    def close(self) -> None:
+        self.layout.close()
+
+
+class RankTrainer:
+    """A rank of the training; ranks that share samples draw the same dropout."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.facts = setup, setup.facts
+        options, layout = setup.options, setup.layout
+        torch.manual_seed(options.seed)
+        self.loop = _loop(setup, setup.workload.make().train())
+        self.optimiser = torch.optim.SGD(self.loop.parameters(), lr=setup.workload.learning_rate)
+        self.batches = Batches(
+            setup.workload,
+            options.batch,
+            setup.share,
+            layout.data_index,
+            options.seed,
+            setup.device,
+        )
+        self._losses: list[Any] = []
+        torch.manual_seed(options.seed + layout.data_index)
+
+    def step(self) -> StepTimes:
+        clock = self.setup.clock
+        begin = clock.start()
+        inputs, target = self.batches.take()
+        data = clock.mark()
+        self._losses = self.loop.run(inputs, target)
+        backward = clock.mark()
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        marks = (begin, data, backward, clock.mark())
+        clock.finish()
+        begin_s, data_s, backward_s, end_s = (clock.seconds(each) for each in marks)
+        return StepTimes(
+            begin_s,
+            data_s,
+            data_s + self.setup.forward.take(),
+            backward_s,
+            end_s,
+            waited=self.setup.waits.take(),
+            **self.setup.buckets.take(),
+        )
+
+    def loss(self) -> float:
+        own = sum(float(each) for each in self._losses) if self.loop.counts else 0.0
+        total = sum_over(self.setup.layout.everyone, own, self.setup.device)
+        return total / self.setup.layout.data_ranks if self.setup.mean else total
+
+    def close(self) -> None:
+        self.setup.layout.close()
+
+
+def _loop(setup: Setup, module: Any) -> Loop:
+    schedule = setup.strategy.pipeline
+    if schedule is None or setup.layout.sizes[schedule] == 1:
+        return ChunkLoop(setup, module)
+    from hakaru.measure.training._pipeline import PipelineLoop
+
+    return PipelineLoop(setup, module, schedule)

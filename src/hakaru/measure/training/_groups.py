@@ -1,0 +1,81 @@
+"""The process groups of a strategy among some ranks of the world."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from hakaru.measure.training._strategy import DATA, Strategy
+
+
+@dataclass(frozen=True)
+class Layout:
+    """This rank's place in the grid of a strategy's parts, the outermost part first."""
+
+    sizes: dict[str, int]
+    place: dict[str, int]  # this rank's index in each part; empty outside
+    groups: dict[str, Any]  # of each part with more than one rank
+    everyone: Any
+
+    @property
+    def idle(self) -> bool:
+        return not self.place
+
+    @property
+    def data_ranks(self) -> int:
+        return math.prod(size for name, size in self.sizes.items() if name in DATA)
+
+    @property
+    def data_index(self) -> int:
+        """Which share of the batch this rank has."""
+        index = 0
+        for name, size in self.sizes.items():
+            if name in DATA:
+                index = index * size + self.place[name]
+        return index
+
+    def close(self) -> None:
+        own = {id(each): each for each in (*self.groups.values(), self.everyone) if each}
+        for group in own.values():
+            dist.destroy_process_group(group)
+
+
+def lay_out(strategy: Strategy, ranks: Sequence[int], me: int, device: str) -> Layout:
+    """Make the groups, which all ranks of the world must do in the same order."""
+    sizes = strategy.sizes(len(ranks))
+    grid = torch.tensor(list(ranks)).reshape(tuple(sizes.values()))
+    place: dict[str, int] = {}
+    if me in ranks:
+        where = (grid == me).nonzero()[0].tolist()
+        place = dict(zip(sizes, where, strict=True))
+    if len(ranks) == 1:
+        return Layout(sizes, place, {}, None)
+    everyone = _group(list(ranks), me, device)
+    groups: dict[str, Any] = {}
+    for at, (name, size) in enumerate(sizes.items()):
+        if size == len(ranks):
+            groups[name] = everyone
+        elif size > 1:
+            lines = grid.movedim(at, -1).reshape(-1, size).tolist()
+            found = [_group(line, me, device) for line in lines]
+            groups[name] = next((each for each in found if each), None)
+    return Layout(sizes, place, groups, everyone)
+
+
+def _group(ranks: list[int], me: int, device: str) -> Any:
+    """The group if this rank is in it."""
+    made = dist.new_group(ranks, backend="nccl" if device.startswith("cuda") else "gloo")
+    return made if me in ranks else None
+
+
+def sum_over(group: Any, value: float, device: str) -> float:
+    """The sum of one number over the ranks of a group."""
+    held = torch.tensor([value], dtype=torch.float64, device=device)
+    if group:
+        dist.all_reduce(held, group=group)
+    return float(held.item())
