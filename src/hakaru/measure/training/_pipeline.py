@@ -47,7 +47,9 @@ class PipelineLoop:
         setup.facts.update(microbatches=num, plan=plan)
         self.stage = pipe.build_stage(stage_index, setup.device, setup.layout.groups[schedule])
         if "ddp" in setup.layout.groups:
+            graph = self.stage.submod.graph
             self.stage.submod = replicate(setup, self.stage.submod)
+            self.stage.submod.graph = graph  # where the stage reads what it receives
         self.stage.forward_one_chunk = self._computing(self.stage.forward_one_chunk, setup.forward)
         self.stage.backward_one_chunk = self._computing(self.stage.backward_one_chunk, None)
         weight = 1 / num if setup.mean else 1.0
