@@ -10,6 +10,7 @@ from hakaru.assets import script
 from hakaru.figures.measure import words
 from hakaru.figures.measure.beside import Line, beside, set_beside
 from hakaru.figures.measure.cards import card_curve
+from hakaru.figures.measure.chapters import Picture, chapters_of
 from hakaru.figures.measure.choice import Choice, card_subjects, find_subject, history_subjects
 from hakaru.figures.measure.collectives import (
     MORE_RANKS,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 200
 MOST_NAMED = 5
 MOST_BESIDE = 30
+MOST_OF_A_KIND = 4
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,7 @@ def _section(found: Measured, both: bool = False) -> dict[str, Any]:
         "left_out": view.left_out,
         "figures": [_figure(number, *pair, both) for number, pair in pairs],
         "blame": blame_text(blame_of(view)),
+        "chapters": [each for each in chapters_of(view) if each.sentences or each.sheets],
         "predictions": predictions(sweeps_of(view)),
         "more_ranks": MORE_RANKS,
         "no_prediction": NO_PREDICTION,
@@ -166,9 +169,18 @@ def _figures(found: Measured, dark: bool) -> list[Figure]:
     drawn += [collective(sweeps, name, dark) for name in collectives_of(sweeps)]
     if search is not None:
         drawn.append(search_history(search, dark))
+    for chapter in chapters_of(view):
+        drawn += [each.draw(name, dark) for each in chapter.pictures for name in _names(each)]
     if found.series is not None and found.subject is not None:
         drawn.append(history(found.series, found.subject, dark, found.zone))
     return drawn
+
+
+def _names(each: Picture) -> Sequence[str | None]:
+    """On paper nobody chooses: of steps the one that matters most, of all else the first few."""
+    if each.preferred or not each.names:
+        return [each.first]
+    return each.names[:MOST_OF_A_KIND]
 
 
 def _beside(earlier: Listed, changes: Sequence[Line]) -> dict[str, Any] | None:

@@ -1,10 +1,11 @@
-"""What a run answers, in plain sentences: the cost of the slowest device, slow links, more ranks, LINPACK."""
+"""What a run answers, in plain sentences: slow devices and links, more ranks, LINPACK, training, storage."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from hakaru.figures.measure.cards import cost_sentence, curve_of
+from hakaru.figures.measure.chapters import chapters_of
 from hakaru.figures.measure.choice import Choice, card_subjects, find_subject
 from hakaru.figures.measure.collectives import (
     MORE_RANKS,
@@ -37,6 +38,8 @@ def _sentences(view: RunView) -> Iterator[str | None]:
             yield _fit_sentence(sweep)
     found = search_of(view)
     yield search_sentence(found) if found else None
+    for chapter in chapters_of(view):
+        yield from chapter.sentences
 
 
 def _fit_sentence(sweep: Sweep) -> str | None:

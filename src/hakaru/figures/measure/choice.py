@@ -13,6 +13,14 @@ from hakaru.measure.verdict import Verdict
 from hakaru.registry import listed
 
 MOST_NAMED = 8
+# what has a history of each benchmark of training and storage, and what is only followed at its largest
+KEPT = {
+    "scaling": ("throughput", "ranks"),
+    "strategies": ("throughput", "ranks"),
+    "loading": ("rate", "mib"),
+    "data-size": ("epoch", "mib"),
+}
+GROWING = ("bytes", "batch", "ranks", "hosts", "mib")  # parameters that differ along a sweep
 
 
 @dataclass(frozen=True)
@@ -88,18 +96,14 @@ def _rank(each: Subject) -> tuple[bool, bool, int, int, int]:
 
 
 def history_subjects(view: RunView) -> list[Subject]:
-    """What has a history: all that was measured on devices, and the largest size of each collective."""
-    together = [each for each in view.judged if not each.is_card]
-    largest: dict[tuple[str, str, str], int] = {}
+    """What has a history: all that was measured on devices, and each sweep among ranks at its largest."""
+    together = [
+        each for each in view.judged if not each.is_card and not each.is_link and _is_followed(each)
+    ]
+    largest: dict[tuple[str, ...], int] = {}
     for each in together:
-        kind = (each.benchmark, str(each.options.get("dtype")), each.quantity)
-        largest[kind] = max(largest.get(kind, 0), _size(each))
-    kept = [
-        each
-        for each in together
-        if not each.is_link and each.quantity not in ("algbw", "time")
-        and _size(each) == largest[each.benchmark, str(each.options.get("dtype")), each.quantity]
-    ]  # fmt: skip
+        largest[_kind(each)] = max(largest.get(_kind(each), 0), _size(each))
+    kept = [each for each in together if _size(each) == largest[_kind(each)]]
     return [*card_subjects(view), *_counted(kept)]
 
 
@@ -136,6 +140,21 @@ def _num_devices(group: Sequence[Reading]) -> int:
     return len({(each.host, each.device) for each in group})
 
 
+def _is_followed(each: Reading) -> bool:
+    """Of quantities that say the same, one has a history."""
+    if each.benchmark in KEPT:
+        return each.quantity == KEPT[each.benchmark][0]
+    return each.quantity not in ("algbw", "time")
+
+
+def _kind(each: Reading) -> tuple[str, ...]:
+    """What is the same along a sweep."""
+    if each.benchmark not in KEPT:
+        return each.benchmark, str(each.options.get("dtype")), each.quantity
+    same = {name: value for name, value in each.options.items() if name not in GROWING}
+    return each.benchmark, shown_parameters(same), each.quantity
+
+
 def _size(each: Reading) -> int:
-    size = each.options.get("bytes")
+    size = each.options.get(KEPT[each.benchmark][1] if each.benchmark in KEPT else "bytes")
     return size if isinstance(size, int) else 0

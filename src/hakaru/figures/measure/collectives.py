@@ -29,7 +29,6 @@ NO_PREDICTION = (
     f"than {MOST_MISS * 100:.0f} %."
 )
 FIT_POINTS = 60
-NARROW_PX = 480
 BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 # the ring's own collectives first, as people ask for them
 ORDER = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all")
@@ -104,7 +103,7 @@ def collective(sweeps: Sequence[Sweep], benchmark: str, dark: bool = False) -> F
         "legend": parts.legend(
             theme, [each.name for each in own], show=True, type="plain", **look.SMALL_ICONS
         ),
-        "media": _narrow(len(own)),
+        "media": look.narrow(len(own)),
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": parts.log_axis(theme, "Size of the buffer (bytes)", **_ends(own)),
         "yAxis": parts.as_y(parts.value_axis(theme, "Bus bandwidth (GB/s)", min=0)),
@@ -280,9 +279,3 @@ def _more(sweep: Sweep, times: int) -> str:
         return "–"
     seconds = sweep.fit.seconds(sweep.largest, ranks)
     return f"{ranks} ranks: {amount(busbw, 'GB/s')}, {time_text(seconds)}"
-
-
-def _narrow(num_names: int) -> list[dict[str, Any]]:
-    """On a phone the legend has two names a line, and the plot begins below it."""
-    top = 16 + 24 * -(-num_names // 2)
-    return [{"query": {"maxWidth": NARROW_PX}, "option": {"grid": {"top": max(44, top)}}}]

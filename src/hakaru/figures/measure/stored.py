@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakaru.figures.measure.view import Reading, RunView, meters_of, parse_object
+from hakaru.figures.measure.documents import read_object
+from hakaru.figures.measure.view import (
+    WITH_DOCUMENTS,
+    Reading,
+    RunView,
+    meters_of,
+    parse_object,
+)
 from hakaru.measure._base import Better
 from hakaru.measure.compare import Cards, Seen
 from hakaru.measure.record import COUNTS, JUDGED, OWN, PLAIN, Run, from_rows, texts_of, verdict_of
@@ -128,10 +135,11 @@ def load_view(session: Session, cluster: str, run: str) -> RunView:
     place = parse_object(table["place"][0].as_py() or "")
     rows = table.select(COLUMNS).to_pylist()
     validities = {row["host"]: row["validity"] for row in reversed(rows) if row["num_repetitions"]}
-    meters = meters_of({host: parse_object(text or "") for host, text in validities.items()})
+    meters = meters_of({host: read_object(text or "") for host, text in validities.items()})
+    shared: dict[str, str] = {}
     return RunView(
-        run, cluster, first["started_at"], tuple(map(_reading, rows)), first["source"] or OWN,
-        first["label"], texts_of(place, "left_out"),
+        run, cluster, first["started_at"], tuple(_reading(row, shared) for row in rows),
+        first["source"] or OWN, first["label"], texts_of(place, "left_out"),
         meters, texts_of(place, "notes"),
     )  # fmt: skip
 
@@ -208,19 +216,21 @@ def _listed(
     )
 
 
-def _reading(row: dict[str, Any]) -> Reading:
-    """As `record` reads a row back."""
+def _reading(row: dict[str, Any], shared: dict[str, str]) -> Reading:
+    """As `record` reads a row back; the rows of one document share its text."""
     place = parse_object(row.pop("place") or "")
     verdict, reason = verdict_of(row)
     numbers = {name: _finite(row[name]) for name in ("median", "low", "high", "reference")}
     kind = row["device"].partition(":")[0]
     kept = {name: value for name, value in row.items() if name not in ("raw", "validity")}
+    text = row["validity"] if row["benchmark"] in WITH_DOCUMENTS else None
     return Reading(**(kept | numbers | {
         "verdict": verdict, "reason": reason, "model": str(place.get("model") or kind),
         "unit": row["unit"] or "", "parameters": row["parameters"] or "{}",
         "compared_with": row["compared_with"] or "",
         "better": row["better"] if row["better"] in BETTER else "higher",
         "num_repetitions": row["num_repetitions"] or 0,
+        "validity": shared.setdefault(text, text) if text else "",
     }))  # fmt: skip
 
 

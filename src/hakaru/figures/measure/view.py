@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from hakaru.figures.measure.documents import Document, parse_document, read_object
 from hakaru.measure._base import Better
 from hakaru.measure.meter import Meter
 from hakaru.measure.record import OWN, parameters_text, shown_parameters
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 ARROW, RANKS = ">", "ranks"
 HPL = "hpl"
+# their rows carry a document of what a number cannot hold; of all others none is kept
+WITH_DOCUMENTS = ("scaling", "strategies", "loading", "data-size")
 READING_BYTES = 400
 MOST_PROBLEM = 400
 VALID = (Verdict.GOOD, Verdict.SLOW)  # their numbers count
@@ -28,7 +31,10 @@ VALID = (Verdict.GOOD, Verdict.SLOW)  # their numbers count
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One quantity of one device, link or group of ranks; `parameters` is JSON as it is stored."""
+    """One quantity of one device, link or group of ranks; `parameters` is JSON as it is stored.
+
+    So is `validity`, which only the rows of WITH_DOCUMENTS keep; rows of one text share it.
+    """
 
     benchmark: str
     parameters: str
@@ -46,6 +52,12 @@ class Reading:
     high: float | None = None
     reference: float | None = None
     compared_with: str = ""
+    validity: str = field(default="", repr=False, compare=False)
+
+    @property
+    def facts(self) -> Document:
+        """The document of its row; empty where it has none that can be read."""
+        return parse_document(self.validity).part("facts")
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -144,7 +156,8 @@ class RunView:
     @property
     def nbytes(self) -> int:
         """About what it takes in memory."""
-        return READING_BYTES * len(self.readings)
+        shared = {id(each.validity): len(each.validity) for each in self.readings}
+        return READING_BYTES * len(self.readings) + sum(shared.values())
 
 
 def meters_of(validities: Mapping[str, Mapping[str, Any]]) -> dict[str, Meter]:
@@ -169,11 +182,14 @@ def _meter(found: Any) -> Meter:
 @lru_cache(maxsize=16_384)
 def parse_object(text: str) -> Mapping[str, Any]:
     """A JSON object, read once for all the cards that share it; anything else is empty."""
-    try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return read_object(text)
+
+
+def document_of(benchmark: str, validity: Mapping[str, Any]) -> str:
+    """The validity of a run at hand as it would be stored, of benchmarks with documents only."""
+    if benchmark not in WITH_DOCUMENTS or "facts" not in validity:
+        return ""
+    return json.dumps({"facts": validity["facts"]}, sort_keys=True, default=str)
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
@@ -201,4 +217,5 @@ def _reading(each: Measurement) -> Reading:
         high=interval.high if interval else None,
         reference=each.reference,
         compared_with=each.compared_with,
+        validity=document_of(each.benchmark, each.validity),
     )

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from hakaru.figures.measure.chapters import PictureId
 from hakaru.figures.measure.choice import Choice
 from hakaru.web.filters import CONTROL, MAX_PAGE, Name, Text
 
-FigureId = Literal["fleet", "cards", "collectives", "search", "history"]
+FigureId = Literal["fleet", "cards", "collectives", "search", "history", PictureId]
 Verdict = Literal["good", "slow", "failed", "contaminated", "not measured"]
 RUN_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 RunId = Annotated[str, StringConstraints(pattern=RUN_ID)]
@@ -52,6 +53,9 @@ class SubjectQuery(RunsQuery):
 
 class FigureQuery(SubjectQuery):
     collective: Text | None = Field(default=None, description="Which collective is drawn.")
+    of: Long | None = Field(
+        default=None, description="Of which training or plan, by its name, where a run has several."
+    )
     dark: bool = Field(default=False, description="Colours for a dark page.")
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from hakaru.figures import Figure
 from hakaru.figures.measure.beside import Line, set_beside
 from hakaru.figures.measure.cards import card_curve
+from hakaru.figures.measure.chapters import MEASURED_BY, PICTURES, find_picture
 from hakaru.figures.measure.choice import (
     Choice,
     Subject,
@@ -170,6 +171,8 @@ class Bench:
 
     def _drawn(self, run: Listed, figure: str, query: models.FigureQuery) -> Figure:
         view, choice, dark = self.view(run), query.choice, query.dark
+        if figure in PICTURES:
+            return _picture(view, figure, query.of, dark)
         if figure == "fleet":
             subject = None if choice.is_open else find_subject(card_subjects(view), choice)
             return fleet(view, subject, dark)
@@ -207,6 +210,17 @@ def _chosen(subjects: Sequence[Subject], choice: Choice, what: str) -> Subject:
     if found is None:
         raise Unknown(f"this run measured nothing that has {what}", "Choose another run.")
     return found
+
+
+def _picture(view: RunView, figure: str, name: str | None, dark: bool) -> Figure:
+    found = find_picture(view, figure)
+    if found is None:
+        raise Unknown(
+            f"this run has no figure {figure!r}", f"Measure: hakaru bench run {MEASURED_BY[figure]}"
+        )
+    if name is not None and name not in found.names:
+        raise Unknown(f"the figure {figure!r} has no {name!r}", hint(name, found.names))
+    return found.draw(name, dark)
 
 
 def _one_of(name: str | None, known: Sequence[str]) -> str:

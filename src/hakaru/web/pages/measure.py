@@ -16,6 +16,7 @@ from starlette.responses import Response
 from hakaru.figures.measure import words
 from hakaru.figures.measure.beside import beside
 from hakaru.figures.measure.cards import cost_sentence, curve_of
+from hakaru.figures.measure.chapters import PICTURES, Chapter, Picture, chapters_of
 from hakaru.figures.measure.choice import Subject, card_subjects, find_subject, history_subjects
 from hakaru.figures.measure.collectives import (
     MORE_RANKS,
@@ -33,7 +34,7 @@ from hakaru.figures.measure.view import RunView
 from hakaru.registry import hint
 from hakaru.web.filters import Text
 from hakaru.web.measure.api import bench_of
-from hakaru.web.measure.models import RunId, SubjectQuery
+from hakaru.web.measure.models import Long, RunId, SubjectQuery
 from hakaru.web.measure.service import Bench
 from hakaru.web.pages import _address as address
 from hakaru.web.pages._frame import Frame
@@ -52,6 +53,16 @@ class Asked(SubjectQuery):
     run: RunId | None = Field(default=None, description="The run that is shown; else the newest.")
     beside: RunId | None = Field(default=None, description="A run to set beside it.")
     collective: Text | None = None
+    scaling: Long | None = Field(default=None, description="The model whose scaling is drawn.")
+    breakdown: Long | None = Field(default=None, description="The training whose step is split.")
+    steps: Long | None = Field(default=None, description="The strategy whose step is split.")
+    partition: Long | None = Field(default=None, description="The plan that is drawn.")
+    timeline: Long | None = Field(default=None, description="The training whose time is drawn.")
+
+    @property
+    def pictures(self) -> dict[str, str | None]:
+        """What is chosen of each figure of training and storage."""
+        return {name: getattr(self, name) for name in PICTURES if name in Asked.model_fields}
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,7 @@ def _describe(bench: Bench, run: Listed, asked: Asked) -> dict[str, Any]:
         "left_out": view.left_out,
         "worst": [(each, _of_card(run, each)) for each in summary.worst],
         "truths": [(each, each.options.get("truth")) for each in view.readings if run.is_selftest],
+        "chapters": [_chapter(run, asked, each) for each in chapters_of(view)],
         **_devices(run, view, asked),
         **_collectives(run, view, asked),
         **_search(run, view),
@@ -169,6 +181,24 @@ def _search(run: Listed, view: RunView) -> dict[str, Any]:
         "search": _figure(run, "search", None) if found else None,
         "search_sentence": search_sentence(found) if found else "",
     }
+
+
+def _chapter(run: Listed, asked: Asked, chapter: Chapter) -> dict[str, Any]:
+    cards = [_card(run, asked, each) for each in chapter.pictures]
+    return {name: getattr(chapter, name) for name in ("id", "title", "sentences", "sheets")} | {
+        "cards": cards
+    }
+
+
+def _card(run: Listed, asked: Asked, each: Picture) -> dict[str, Any]:
+    """A figure of training or storage, and the links that choose what it is of."""
+    wanted = asked.pictures.get(each.id)
+    name = wanted if wanted in each.names else each.first
+    return {
+        "id": each.id, "title": each.title, "question": each.question, "label": each.label,
+        "is_whole": each.is_whole, "chosen": name, "address": _figure(run, each.id, None, of=name),
+        "switches": [Switch(one, _at(run, asked, **{each.id: one}), one == name) for one in each.names],
+    }  # fmt: skip
 
 
 def _history(bench: Bench, run: Listed, view: RunView, asked: Asked) -> dict[str, Any]:
@@ -236,7 +266,7 @@ def _named(subject: Subject) -> dict[str, str]:
 
 def _at(run: Listed, asked: Asked, **more: str | None) -> str:
     """This page of this run with another choice; what is None is left open."""
-    kept = {"run": run.id, "beside": asked.beside, "collective": asked.collective}
+    kept = {"run": run.id, "beside": asked.beside, "collective": asked.collective} | asked.pictures
     if not set(more) & set(CHOICE):
         kept |= {name: getattr(asked, name) for name in CHOICE} if more else {}
     pairs = {name: value for name, value in (kept | more).items() if value}
