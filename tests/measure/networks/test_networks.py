@@ -1,0 +1,113 @@
+"""The networks against their published sizes, and what every workload keeps to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from hakaru.errors import HakaruError
+from hakaru.measure.networks import NAMES, load
+
+SMALL: dict[str, dict[str, int]] = {
+    "mlp": {"hidden": 8, "layers": 2},
+    "resnet50": {"image": 32, "width": 8, "blocks": 1, "classes": 10},
+    "inception-v3": {"image": 75, "width": 4, "classes": 10},
+    "vgg16": {"image": 32, "width": 4, "hidden": 16, "classes": 10},
+    "alexnet": {"image": 64, "width": 4, "hidden": 16, "classes": 10},
+    "transformer": {"hidden": 32, "layers": 2, "length": 8, "words": 50},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("mlp", 10 * (512 * 512 + 512)),
+        ("resnet50", 25_557_032),
+        ("vgg16", 138_357_544),
+        ("alexnet", 61_100_840),
+        ("inception-v3", 23_834_568),
+    ],
+)
+def test_networks_have_as_many_parameters_as_published(name: str, expected: int) -> None:
+    with torch.device("meta"):
+        module = load(name).make()
+    assert sum(each.numel() for each in module.parameters()) == expected
+
+
+def test_the_transformer_has_gpt_2_s_parameters() -> None:
+    words, length, hidden, layers = 8192, 128, 256, 4
+    block = 12 * hidden * hidden + 13 * hidden
+    expected = 2 * words * hidden + length * hidden + layers * block + 2 * hidden
+    with torch.device("meta"):
+        module = load("transformer").make()
+    assert sum(each.numel() for each in module.parameters()) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_network_learns_from_its_batches(name: str) -> None:
+    torch.manual_seed(0)
+    work = load(name, **SMALL[name])
+    module = work.make()
+    inputs, target = work.batch_of(3, 0)
+    assert len(inputs) == len(target) == 3
+    output = module(inputs)
+    assert len(output) == 3
+    loss = work.loss(output, target)
+    loss.backward()
+    assert loss.dim() == 0
+    assert all(each.grad is not None for each in module.parameters())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_depends_on_its_seed_only(name: str) -> None:
+    work = load(name, **SMALL[name])
+    whole, rest, other = work.batch_of(4, 10), work.batch_of(2, 12), work.batch_of(2, 20)
+    for all_of_them, last in zip(whole, rest, strict=True):
+        assert torch.equal(all_of_them[2:], last)
+    assert not torch.equal(rest[0], other[0])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reduction_is_the_one_named(name: str) -> None:
+    work = load(name, **SMALL[name])
+    inputs, target = work.batch_of(4, 0)
+    output = work.make().eval()(inputs).detach()
+    halves = [work.loss(output[part], target[part]) for part in (slice(2), slice(2, 4))]
+    joined = sum(halves) / (2 if work.reduction == "mean" else 1)
+    assert torch.allclose(work.loss(output, target), joined, rtol=1e-5)
+
+
+def test_attention_sees_no_later_word() -> None:
+    torch.manual_seed(0)
+    work = load("transformer", **SMALL["transformer"])
+    module = work.make().eval()
+    text, following = work.batch_of(1, 0)
+    assert torch.equal(text[:, 1:], following[:, :-1])
+    changed = text.clone()
+    changed[0, 5] = (changed[0, 5] + 1) % 50
+    before, after = module(text)[0], module(changed)[0]
+    assert torch.allclose(before[:5], after[:5])
+    assert not torch.allclose(before[5:], after[5:])
+
+
+def test_group_norm_replaces_batch_norm() -> None:
+    sizes: dict[str, Any] = SMALL["resnet50"] | {"groups": 4}
+    kinds = {type(each).__name__ for each in load("resnet50", **sizes).make().modules()}
+    assert "GroupNorm" in kinds and "BatchNorm2d" not in kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "expected"),
+    [
+        ("resnet5", {}, "did you mean resnet50"),
+        ("mlp", {"image": 3}, "mlp has no size 'image'; it has hidden, layers, batch"),
+        ("transformer", {"hidden": 10, "heads": 4}, "not a multiple of heads"),
+    ],
+)
+def test_unknown_names_and_sizes_say_what_there_is(
+    name: str, sizes: dict[str, int], expected: str
+) -> None:
+    with pytest.raises(HakaruError, match=expected):
+        load(name, **sizes)
