@@ -236,7 +236,8 @@ def replayed(ready: Floats, taken: Floats) -> Floats:
 
 def _durations(finish: Floats, ready: Floats) -> Floats:
     before = np.concatenate([np.full((len(finish), 1), -np.inf), finish[:, :-1]], axis=1)
-    return finish - np.maximum(ready, before)
+    taken: Floats = finish - np.maximum(ready, before)
+    return taken
 
 
 def _finish(table: StepTable) -> Floats:
@@ -250,13 +251,15 @@ def _finish(table: StepTable) -> Floats:
 def _before(table: StepTable) -> Floats:
     """What a rank does from the end of its backward pass to its next begin.
 
-    It delays the next step only where ranks do not wait for one another in between. The first step has no
-    step before it: the rank's usual time stands for it.
+    It delays the next step only where the ranks do not wait for one another in between. After the few fences
+    between blocks of steps the rank's usual time stands for it.
     """
-    if table.is_fenced or table.num_steps < 2:
+    if table.is_fenced or table.fences.all():
         return np.zeros_like(table.begin)
-    gaps = table.begin[1:] - table.backward[:-1]
-    return np.concatenate([np.median(gaps, axis=0)[None], gaps])
+    gaps = np.empty_like(table.begin)
+    gaps[1:] = table.begin[1:] - table.backward[:-1]
+    gaps[table.fences] = np.median(gaps[~table.fences], axis=0)
+    return gaps
 
 
 def _own_phases(table: StepTable) -> dict[str, Floats]:

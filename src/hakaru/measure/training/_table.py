@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hakaru.errors import HakaruError
 from hakaru.measure.statistics import Floats
@@ -57,7 +58,7 @@ class StepTable:
 
     @property
     def num_ranks(self) -> int:
-        return self.begin.shape[1]
+        return int(self.begin.shape[1])
 
     @property
     def has_buckets(self) -> bool:
@@ -75,12 +76,18 @@ class StepTable:
         return float(np.median(self.optimiser - self.begin))
 
     @property
-    def is_fenced(self) -> bool:
-        """Whether ranks wait for one another between the steps: none begins before all have ended."""
-        if self.num_steps < 2:
-            return False
+    def fences(self) -> NDArray[np.bool_]:
+        """Before which steps the ranks wait for one another: none begins until all have ended the last.
+
+        Before the first step they do.
+        """
         apart = self.begin[1:].min(axis=1) >= self.optimiser[:-1].max(axis=1)
-        return bool(apart.mean() > 0.5)
+        return np.concatenate([[True], apart])
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the ranks wait for one another before most steps."""
+        return self.num_steps > 1 and bool(self.fences[1:].mean() > 0.5)
 
     def without_first(self, num: int) -> StepTable:
         """Without the first steps, in which caches are cold and buckets are rebuilt."""
