@@ -1,4 +1,8 @@
-"""`hakaru reproduce PAPER FILES…`: every number a paper prints, computed again from its log."""
+"""`hakaru reproduce PAPER`: a paper's numbers again, from its log or from this machine.
+
+`hakaru reproduce aaic FILES…` computes every number that the paper prints from its log. The papers that
+measure a machine are repeated on this one: `_experiment.py`.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +26,56 @@ VERDICTS = ("same", "differs", "known difference", "not in the log")
 WHOLE = "jobs in the log"  # the claim that tells whether the log is the paper's
 
 
-@click.command(epilog="Example: hakaru reproduce aaic aaicwl-*.csv.gz")
-@click.argument("paper", type=click.Choice(["aaic"]))
+PAPERS = ("aaic", "flow", "mn1", "tsubame3")
+EPILOG = """\b
+Examples:
+  hakaru reproduce aaic aaicwl-*.csv.gz
+  hakaru reproduce flow --quick
+"""
+
+
+class Papers(click.Group):
+    """A command a paper; those that measure are made when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(PAPERS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in PAPERS:
+            return None
+        if name == "aaic":
+            return aaic
+        from hakaru.cli._experiment import experiment_command
+
+        return experiment_command(name)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options of aaic may also stand before its name."""
+        if "aaic" in args and args[0].startswith(("--format", "--engine")):
+            at = args.index("aaic")
+            args = [args[at], *args[:at], *args[at + 1 :]]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in PAPERS:
+            known = ", ".join(repr(each) for each in PAPERS)
+            ctx.fail(f"{args[0]!r} is not one of {known}.")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Papers, epilog=EPILOG)
+def command() -> None:
+    """Repeat a paper: its numbers from its log, or its experiment on this machine."""
+
+
+@click.command("aaic", epilog="Example: hakaru reproduce aaic aaicwl-*.csv.gz")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--format", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @engine_option
-def command(paper: str, paths: tuple[Path, ...], format: str, engine: str) -> None:
-    """Check a paper against its log: published value, computed value, verdict.
+def aaic(paths: tuple[Path, ...], format: str, engine: str) -> None:
+    """Check the AAIC paper against its log: published value, computed value, verdict.
 
     Exits with 1 if one number differs.
     """
@@ -36,10 +83,10 @@ def command(paper: str, paths: tuple[Path, ...], format: str, engine: str) -> No
     from hakaru.lake import Lake
     from hakaru.reference.claims import load_claims
 
-    claims = load_claims(paper)
+    claims = load_claims("aaic")
     with tempfile.TemporaryDirectory(prefix="hakaru-") as folder:
         lake = Lake.create(Path(folder))
-        num_jobs = _read(lake, paths, paper)
+        num_jobs = _read(lake, paths, "aaic")
         with open_session(lake, engine) as session:
             judged = judge_all(session, claims)
     for line in _missing(claims, num_jobs):

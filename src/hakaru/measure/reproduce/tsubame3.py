@@ -1,0 +1,231 @@
+"""Miwa on TSUBAME3.0: four CNNs on data sets below and above memory; does loading hide behind compute?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from hakaru.measure.record import Measurement
+from hakaru.measure.reproduce.finding import (
+    Answer,
+    Experiment,
+    Finding,
+    Paper,
+    Size,
+    judged,
+    not_comparable,
+    other_hardware,
+)
+from hakaru.measure.reproduce.stored import (
+    NotMeasured,
+    Stored,
+    base_name,
+    counts,
+    facts,
+    interval_of,
+    is_below_limit,
+    is_processor,
+    machine_text,
+    many,
+    number,
+    shown_share,
+)
+from hakaru.measure.statistics import student_quantile
+
+MODELS = {
+    "resnet50": "ResNet50",
+    "inception-v3": "Inception-v3",
+    "vgg16": "Vgg16",
+    "alexnet": "AlexNet",
+}
+PROFILED = "alexnet"
+NODE = "1 node with 4 GPUs, Lustre"
+IN_PROPORTION = (
+    0.15  # of the longest epoch, that may not grow with the size; the paper gives no number
+)
+HIDDEN = 0.95  # of a transfer: completely, but for the clock
+MOST_STALL = 0.05
+CACHED = ("cached", "unknown")
+BENCHMARK = "data-size"
+
+
+def experiment(size: Size) -> Experiment:
+    return Experiment({BENCHMARK: {"model": list(MODELS)}})
+
+
+def _sizes(stored: Stored, model: str, quantity: str = "epoch") -> list[Measurement]:
+    """The rows of a network from the smallest size on, all of one setting and none of them bad."""
+    every = stored.matching(BENCHMARK, quantity, model=model)
+    own = [each for each in every if number(each.parameters.get("mib"))]
+    groups: dict[tuple[Any, ...], list[Measurement]] = {}
+    for each in own:
+        groups.setdefault(_setting(each), []).append(each)
+    if not groups:
+        raise stored.lacking(BENCHMARK, {"model": model})
+    found = max(groups.values(), key=len)
+    if bad := [each for each in found if not counts(each)]:
+        sizes = ", ".join(f"{each.parameters['mib']:,} MiB" for each in bad)
+        raise NotMeasured(f"{sizes}: {bad[0].verdict}: {bad[0].reason}")
+    return sorted(found, key=lambda each: float(each.parameters["mib"]))
+
+
+def _setting(each: Measurement) -> tuple[Any, ...]:
+    return tuple(each.parameters.get(name) for name in ("model", "layout", "workers", "memory"))
+
+
+def _proportional(model: str) -> Callable[[Stored], Answer]:
+    def judge(stored: Stored) -> Answer:
+        """A constant part of an epoch that is small beside the longest one."""
+        rows = _sizes(stored, model)
+        measured = _range(rows)
+        if len(rows) < 3:
+            raise NotMeasured("three sizes or more are needed", measured)
+        fitted = _constant_share(rows)
+        if fitted is None:
+            return judged(None, measured)
+        share, low, high = fitted
+        measured += f"; {shown_share(share)} of the longest epoch does not grow with the size"
+        if max(abs(low), abs(high)) <= IN_PROPORTION:
+            return judged(True, measured)
+        return judged(False if low > IN_PROPORTION or high < -IN_PROPORTION else None, measured)
+
+    return judge
+
+
+def _constant_share(rows: Sequence[Measurement]) -> tuple[float, float, float] | None:
+    """What of the longest epoch is not in proportion, with a 95 % interval; noise grows with the size.
+
+    Seconds a MiB are fitted by a line in 1/size: its slope is the constant part.
+    """
+    sizes = [float(each.parameters["mib"]) for each in rows for _ in each.samples]
+    x = 1 / np.array(sizes)
+    y = np.array([value for each in rows for value in each.samples]) * x
+    freedom = len(y) - 2
+    if freedom < 1:
+        return None
+    centre = x - x.mean()
+    constant = float(centre @ y / (centre @ centre))
+    rate = float(y.mean() - constant * x.mean())
+    rest = y - rate - constant * x
+    error = sqrt(float(rest @ rest) / freedom / float(centre @ centre))
+    width = float(student_quantile(0.975, np.array([freedom], dtype=float))[0]) * error
+    longest = constant + rate * max(sizes)
+    return constant / longest, (constant - width) / longest, (constant + width) / longest
+
+
+def _no_bend(model: str) -> Callable[[Stored], Answer]:
+    def judge(stored: Stored) -> Answer:
+        """What the benchmark's own fit says of the line at the size of memory."""
+        largest = _sizes(stored, model)[-1]
+        fit = facts(largest, "fit")
+        if not isinstance(fit, dict):
+            raise NotMeasured(f"the largest size of {model} carries no fit of its line")
+        sentence, state = str(fit.get("sentence") or "").rstrip("."), _state(fit)
+        if state == "below":
+            raise NotMeasured("no data set is larger than memory", sentence, is_lacking=False)
+        return judged({"none": True, "knee": False}.get(state), sentence)
+
+    return judge
+
+
+def _state(fit: dict[str, Any]) -> str:
+    if fit.get("state"):
+        return str(fit["state"])
+    if fit.get("knee_mib") is not None:
+        return "knee"
+    return "below" if fit.get("slope_above_s_per_gib") is None else "none"
+
+
+def _set_up(stored: Stored) -> Answer:
+    rows = stored.every(BENCHMARK, "epoch")
+    trained = [each for each in rows if base_name(each.parameters.get("model")) in MODELS]
+    sizes = sorted({int(each.parameters["mib"]) for each in trained or rows})
+    memory = number(facts(rows[0], "memory_mib"))
+    of_memory = f", memory for {memory:,.0f} MiB" if memory else ""
+    epochs = max(len(each.samples) for each in rows)
+    measured = f"{sizes[0]:,} to {sizes[-1]:,} MiB{of_memory}, {many(epochs, 'epoch')}"
+    return other_hardware(NODE, f"{measured}, {machine_text(rows[0])}")
+
+
+def _copies_hide(stored: Stored) -> Answer:
+    largest = _sizes(stored, PROFILED)[-1]
+    share = number(facts(largest, "timeline", "hidden", "copy"))
+    if share is None and is_processor(largest):
+        return not_comparable("no copies", "a processor has no memory of its own to copy to")
+    if share is None:
+        raise NotMeasured("the timeline has no copies to the GPU")
+    return judged(share >= HIDDEN, f"{shown_share(share)} of the copies hide behind compute")
+
+
+def _loading_hides(stored: Stored) -> Answer:
+    """Whether training waits for data that really come from storage."""
+    stall = _sizes(stored, PROFILED, "stall")[-1]
+    labels = {
+        str(each.get("label")) for each in facts(stall, "epochs") or () if isinstance(each, dict)
+    }
+    hidden = number(facts(stall, "timeline", "hidden", "loading"))
+    measured = f"training waits for data {shown_share(interval_of(stall).median)} of the time"
+    if hidden is not None:
+        measured += f"; {shown_share(hidden)} of the loading hides behind compute"
+    if labels <= set(CACHED):
+        told = " or ".join(sorted(labels)) or "not labelled"
+        raise NotMeasured(f"the epochs are {told}, so that storage is not seen", measured, False)
+    return judged(is_below_limit(stall, MOST_STALL), measured)
+
+
+def _range(rows: Sequence[Measurement]) -> str:
+    """As `16 MiB 0.41 s to 256 MiB 6.2 s`."""
+    ends = (rows[0], rows[-1])
+    return " to ".join(
+        f"{each.parameters['mib']:,} MiB {interval_of(each).median:.3g} s" for each in ends
+    )
+
+
+TSUBAME3 = Paper(
+    id="tsubame3",
+    title="Data sets below and above the size of memory",
+    cites="Miwa: Performance Evaluation of TensorFlow Applications on TSUBAME3.0 (in Japanese)",
+    hardware="1 node of TSUBAME3.0: 4 GPUs, Lustre; TensorFlow 1.12",
+    experiment=experiment,
+    findings=(
+        Finding(
+            "results",
+            "data sets around the size of memory (batch 256, 10 epochs)",
+            "147.5 GB and 295.1 GB",
+            _set_up,
+        ),
+        *(
+            Finding(
+                "results, Fig. 1",
+                f"{title}: time grows in proportion to the data set",
+                "in proportion",
+                _proportional(model),
+            )
+            for model, title in MODELS.items()
+        ),
+        *(
+            Finding(
+                "results, Fig. 1",
+                f"{title}: time grows alike below memory and above it",
+                "almost the same",
+                _no_bend(model),
+            )
+            for model, title in MODELS.items()
+        ),
+        Finding(
+            "results, Fig. 2",
+            "copies to the GPU hide behind compute (AlexNet)",
+            "completely hidden",
+            _copies_hide,
+        ),
+        Finding(
+            "results",
+            "reading from storage hides behind compute (AlexNet)",
+            "hidden",
+            _loading_hides,
+        ),
+    ),
+)
