@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hakaru.measure import journal, place
-from hakaru.measure._base import BENCHMARKS, Benchmark, Quantity
+from hakaru.measure._base import AUTO, BENCHMARKS, Benchmark, Quantity
 from hakaru.measure.collective.pairs import ARROW, NUMBER
 from hakaru.measure.judge import ALONE, checked
 from hakaru.measure.protocol import correlation_of
@@ -199,7 +199,8 @@ def _of_part(
     part: Mapping[str, Any], whole: Measurement, benchmark: Benchmark
 ) -> Iterator[Measurement]:
     """The quantities that it has; its own verdict counts where nothing is wrong with the whole."""
-    parameters = {**whole.parameters, **part["parameters"]}
+    chosen = {name: value for name, value in whole.parameters.items() if value not in (0, AUTO)}
+    parameters = {**chosen, **part["parameters"]}
     device = part["device"] or f"{parameters['ranks']} ranks"
     each = replace(
         whole,

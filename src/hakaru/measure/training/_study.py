@@ -1,0 +1,175 @@
+"""Variants of a training, timed in turn: each has its own ranks, and all others wait meanwhile.
+
+The number of ranks, the strategy and the compression of gradients are compared within one run, a repetition
+of each in turn (forwards and backwards), so that drift meets all of them alike.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hakaru.errors import HakaruError
+from hakaru.measure._base import NotApplicable
+from hakaru.measure.collective._ranks import TorchRanks
+from hakaru.measure.device.gemm import synchroniser
+from hakaru.measure.networks import load
+from hakaru.measure.networks.workload import Workload
+from hakaru.measure.place import host_name
+from hakaru.measure.protocol import CONFIDENT_FROM, correlation_of
+from hakaru.measure.statistics import median_interval, relative_width
+from hakaru.measure.training._offsets import clock_offsets
+from hakaru.measure.training._strategy import Strategy
+from hakaru.measure.training._table import StepTable
+from hakaru.measure.training._times import StepTimes
+from hakaru.measure.training._trainer import Compression, Trainer, build
+from hakaru.measure.validity import machine_id
+
+SEED = 2026
+LEAST, MOST = CONFIDENT_FROM, 200  # repetitions
+BLOCK_S = 0.1
+MOST_STEPS = 50  # in a block, whose times are kept
+WIDTH = 0.02
+NUM_WARM_UP = 2
+NUM_CHECKED = 3  # steps whose losses are compared
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is trained how, on the first so many ranks."""
+
+    strategy: str
+    num_ranks: int
+    batch: int  # of all ranks together
+    compression: Compression = "none"
+    accumulate: int = 1
+    microbatches: int = 0
+
+
+@dataclass
+class Member:
+    """A variant on this rank: its trainer, the seconds of a step, and this rank's times of each step."""
+
+    variant: Variant
+    ranks: tuple[int, ...]
+    trainer: Trainer
+    losses: list[float] = field(default_factory=list)
+    num_steps: int = 1
+    seconds: list[float] = field(default_factory=list)
+    steps: list[StepTimes] = field(default_factory=list)
+
+    def block(self, ranks: TorchRanks, sync: Callable[[], None], num_steps: int) -> float:
+        """Seconds of a step of the slowest rank; the exchange of times is the barrier of the next block."""
+        begin = time.perf_counter()
+        taken: list[StepTimes] = []
+        if ranks.rank in self.ranks:
+            taken = [self.trainer.step() for _ in range(num_steps)]
+            sync()
+        own_s = time.perf_counter() - begin if taken else 0.0
+        self.steps += taken
+        (slowest,) = ranks.maximum(own_s)
+        return slowest / num_steps
+
+    @property
+    def is_narrow(self) -> bool:
+        if len(self.seconds) < LEAST:
+            return False
+        interval = median_interval(self.seconds, correlation=correlation_of(self.seconds))
+        return relative_width(interval) <= WIDTH
+
+
+class Study:
+    """Variants of one network on the ranks of a run."""
+
+    def __init__(self, ranks: TorchRanks, workload: Workload) -> None:
+        self.ranks, self.workload = ranks, workload
+        self.hosts: list[str] = ranks.share(host_name())
+        self.machines: list[str] = ranks.share(machine_id())
+        first: dict[str, int] = {}
+        for host in self.hosts:
+            first.setdefault(host, len(first))
+        # host by host, so that the first ranks share as few hosts as they can
+        self.order = sorted(range(ranks.size), key=lambda rank: (first[self.hosts[rank]], rank))
+        self.offsets_s = [each.offset_s for each in clock_offsets(ranks)]
+        self.device = ranks.device.torch_name
+        self.sync = synchroniser(self.device)
+
+    def begin(self, variant: Variant, memory_bytes: int | None = None) -> Member:
+        """Build it, and take the first steps, whose losses are kept; all ranks call it together.
+
+        What a rank cannot build, none of them trains: NotApplicable says why.
+        """
+        chosen = tuple(self.order[: variant.num_ranks])
+        trainer, problem = None, None
+        try:
+            trainer = build(
+                self.workload, Strategy.parse(variant.strategy), chosen, self.ranks.rank, self.device,
+                batch=variant.batch, seed=SEED, compression=variant.compression,
+                accumulate=variant.accumulate, microbatches=variant.microbatches, memory_bytes=memory_bytes,
+            )  # fmt: skip
+        except (HakaruError, NotApplicable) as error:
+            problem = str(error)
+        problems = list(dict.fromkeys(filter(None, self.ranks.share(problem))))
+        if problems or trainer is None:
+            raise NotApplicable("; ".join(problems))
+        member = Member(variant, chosen, trainer)
+        for _ in range(NUM_CHECKED):
+            member.block(self.ranks, self.sync, 1)
+            member.losses.append(trainer.loss())
+        member.losses = self.ranks.share(member.losses)[chosen[0]]
+        return member
+
+    def time_in_turn(self, members: Sequence[Member], budget_s: float) -> None:
+        """Repetitions of all until each median is known well, or the time is spent."""
+        for each in members:
+            step_s = min(each.block(self.ranks, self.sync, 1) for _ in range(NUM_WARM_UP))
+            each.num_steps = max(1, min(MOST_STEPS, round(BLOCK_S / max(step_s, 1e-6))))
+            each.steps.clear()
+        begin = time.perf_counter()
+        for number in itertools.count(1):
+            for each in members if number % 2 else members[::-1]:
+                each.seconds.append(each.block(self.ranks, self.sync, each.num_steps))
+            is_over = time.perf_counter() - begin >= budget_s or all(e.is_narrow for e in members)
+            # rank 0's clock decides for all
+            is_over = self.ranks.maximum(float(is_over and self.ranks.rank == 0))[0] > 0
+            if (number >= LEAST and is_over) or number == MOST:
+                return
+
+    def table_of(self, member: Member) -> StepTable:
+        """The times of all its ranks, in their order, on the clock of the first."""
+        every = self.ranks.share(member.steps)
+        clocks = [self.offsets_s[rank] for rank in member.ranks]
+        return StepTable.of([every[rank] for rank in member.ranks], clocks)
+
+    def hosts_of(self, member: Member) -> list[str]:
+        return [self.hosts[rank] for rank in member.ranks]
+
+    def close(self, members: Sequence[Member]) -> None:
+        for each in members:
+            each.trainer.close()
+
+
+def workload_of(model: str) -> Workload:
+    """A network by its name, with sizes behind an @, as in `resnet50@image=64+classes=10`."""
+    name, _, text = model.partition("@")
+    sizes: dict[str, Any] = {}
+    for word in filter(None, text.split("+")):
+        size, _, value = word.partition("=")
+        sizes[size] = int(value) if value.isdecimal() else value
+    return load(name, **sizes)
+
+
+def sizes_to_try(hosts: Sequence[str]) -> list[int]:
+    """Numbers of ranks: all up to four, then powers of two; of several hosts whole ones, and all ranks."""
+    per_host = max(map(hosts.count, dict.fromkeys(hosts)), default=1)
+    inside = _ladder(per_host)
+    between = [per_host * num for num in _ladder(len(hosts) // per_host)]
+    return sorted({each for each in (*inside, *between, len(hosts)) if each <= len(hosts)})
+
+
+def _ladder(most: int) -> list[int]:
+    powers = [2**at for at in range(2, most.bit_length())]
+    return sorted({each for each in (1, 2, 3, *powers, most) if each <= most})

@@ -1,0 +1,355 @@
+"""Scaling: a training on more and more ranks, what each part of a step takes, and what is to blame."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from hakaru.errors import HakaruError
+from hakaru.measure._base import (
+    AUTO,
+    NotApplicable,
+    Parameter,
+    Part,
+    Procedure,
+    Quantity,
+    benchmark,
+)
+from hakaru.measure.collective._blame import Blame
+from hakaru.measure.collective._fit import Fit
+from hakaru.measure.context import Context
+from hakaru.measure.protocol import correlation_of
+from hakaru.measure.statistics import Interval, median_interval
+from hakaru.measure.training._critical import (
+    Communication,
+    Culprit,
+    breakdown_of,
+    communication_of,
+    culprit_of,
+    network_sentence,
+)
+from hakaru.measure.training._fit_law import fit_law
+from hakaru.measure.training._law import Law, Point, Profile
+from hakaru.measure.training._network import blame_hosts, fit_all_reduce
+from hakaru.measure.training._results import (
+    EXPOSED,
+    MODEL_HELP,
+    STEP,
+    THROUGHPUT,
+    parameters_of,
+    samples_of,
+)
+from hakaru.measure.training._study import Member, Study, Variant, sizes_to_try, workload_of
+from hakaru.measure.training._table import StepTable
+from hakaru.measure.training._trainer import Compression
+from hakaru.measure.training._words import Measured, compression_sentence, scaling_verdict
+from hakaru.measure.verdict import Verdict
+
+SINGLE = "single"
+MOST_GROWN = 4  # a batch of strong scaling is made divisible, and no larger than this many times
+PROBE_S = 4.0
+FITTED_ON = 2  # the fewest ranks that a law is fitted on, if it then predicts the larger ones
+EFFICIENCY = Quantity("efficiency", "of linear", "higher", "Efficiency")
+Scaling = Literal["weak", "strong"]
+
+
+@benchmark(
+    "scaling",
+    title="Scaling of training",
+    answers="Does training scale over ranks and hosts, where does it stop, and what is to blame?",
+    family="training",
+    scope="ranks",
+    reproduces="Flow/RaNNC Fig. 1–2, MN-1 Fig. 4",
+    parameters=[
+        Parameter(
+            "model",
+            ("mlp", "resnet50@image=64"),
+            MODEL_HELP,
+            quick=("mlp",),
+            on_gpu=("mlp", "resnet50", "transformer"),
+        ),
+        Parameter(
+            "scaling",
+            ("weak", "strong"),
+            "weak: as many samples for each rank; strong: as many for all ranks together.",
+            choices=("weak", "strong"),
+        ),
+        Parameter("strategy", ("ddp",), "How it is spread over several ranks: ddp, or fsdp."),
+        Parameter(
+            "compression",
+            ("fp16",),
+            "Gradients on the wire: fp16 or bf16, measured beside none on all ranks; or none.",
+            choices=("none", "fp16", "bf16"),
+        ),
+        Parameter("batch", (0,), "Samples a step, of a rank if weak, of all if strong; 0: the model's own."),
+        Parameter("sizes", (AUTO,), "Numbers of ranks, as 1+2+4; auto: all up to 4, then powers of two."),
+    ],
+    quantities=[THROUGHPUT, STEP, EXPOSED, EFFICIENCY],
+    check="All losses of the first steps are numbers.",
+    judged="A rank that is late and costs the others time, or a slow host or link, is named and slow.",
+)  # fmt: skip
+def scaling(
+    context: Context, model: str, scaling: Scaling, strategy: str, compression: str, batch: int, sizes: str,
+) -> Procedure:  # fmt: skip
+    """Takes steps on each number of ranks in turn, on all of them also with compressed gradients."""
+    if context.ranks.size < 2:
+        raise NotApplicable("scaling takes two ranks or more")
+    study = Study(context.ranks, workload_of(model))  # type: ignore[arg-type]
+    counts = _counts(sizes, study)
+    variants = _variants(study, counts, scaling, strategy, compression, batch)
+
+    def run(budget_s: float) -> list[Part]:
+        begin = time.perf_counter()
+        members, left_out = [], []
+        for each in variants:
+            try:
+                members.append(study.begin(each))
+            except NotApplicable as reason:
+                left_out.append(_not_measured(each, str(reason)))
+        fits = _fits(study)
+        blame = blame_hosts(study, min(PROBE_S, budget_s / 4))
+        study.time_in_turn(members, budget_s - (time.perf_counter() - begin))
+        found = [_measured(study, each, blame) for each in members]
+        study.close(members)
+        return [*_parts(study, found, scaling, fits), *left_out]
+
+    return Procedure(run)
+
+
+def _counts(sizes: str, study: Study) -> list[int]:
+    if sizes == AUTO:
+        return sizes_to_try(study.hosts)
+    words = sizes.split("+")
+    if not all(word.isdecimal() and 0 < int(word) <= len(study.hosts) for word in words):
+        raise HakaruError(
+            f"sizes={sizes!r}: expected numbers of ranks such as 1+2, of {len(study.hosts)} at most"
+        )
+    return sorted({int(word) for word in words})
+
+
+def _variants(
+    study: Study,
+    counts: Sequence[int],
+    scaling: Scaling,
+    strategy: str,
+    compression: str,
+    batch: int,
+) -> list[Variant]:
+    own = batch or study.workload.batch
+    whole = own if scaling == "weak" else _divisible(own, counts)
+    found = [
+        Variant(strategy if num > 1 else SINGLE, num, whole * num if scaling == "weak" else whole)
+        for num in counts
+    ]
+    kind: Compression = "fp16" if compression == "fp16" else "bf16"
+    if compression != "none" and counts[-1] > 1:
+        found.append(replace(found[-1], compression=kind))
+    return found
+
+
+def _divisible(batch: int, counts: Sequence[int]) -> int:
+    """The least batch from this one on that all of these ranks can share equally."""
+    common = math.lcm(*counts)
+    found = -(-batch // common) * common
+    return found if found <= MOST_GROWN * batch else batch
+
+
+def _fits(study: Study) -> tuple[Fit | None, Fit | None]:
+    """α and β between two ranks of a host, and between two hosts."""
+    order, hosts = study.order, study.hosts
+    inside = [rank for rank in order if hosts[rank] == hosts[order[0]]][:2]
+    other = next((rank for rank in order if hosts[rank] != hosts[order[0]]), None)
+    return (
+        fit_all_reduce(study, inside) if len(inside) == 2 else None,
+        None if other is None else fit_all_reduce(study, [order[0], other]),
+    )
+
+
+@dataclass(frozen=True)
+class Found:
+    """A variant with what its ranks did."""
+
+    member: Member
+    table: StepTable
+    breakdown: list[dict[str, Any]]
+    culprit: Culprit | None
+    communication: Communication
+    network: str
+    blame: Blame | None
+    num_hosts: int
+    num_machines: int
+    cores: int | None
+
+    @property
+    def variant(self) -> Variant:
+        return self.member.variant
+
+    @property
+    def step_s(self) -> Interval:
+        seconds = self.member.seconds
+        return median_interval(seconds, correlation=correlation_of(seconds))
+
+    @property
+    def throughput(self) -> Interval:
+        rates = [self.variant.batch / seconds for seconds in self.member.seconds]
+        return median_interval(rates, correlation=correlation_of(rates))
+
+    @property
+    def point(self) -> Point:
+        return Point(
+            self.variant.num_ranks, self.num_hosts, self.variant.batch, self.step_s,
+            Profile.of(self.table), self.num_machines,
+        )  # fmt: skip
+
+    @property
+    def measured(self) -> Measured:
+        return Measured(
+            self.variant.num_ranks, self.num_hosts, self.step_s, self.throughput,
+            self.communication.exposed_s, self.breakdown, self.culprit, self.cores, self.num_machines,
+            self.network,
+        )  # fmt: skip
+
+
+def _measured(study: Study, member: Member, blame: Blame | None) -> Found:
+    table, hosts = study.table_of(member), study.hosts_of(member)
+    culprit = culprit_of(table, hosts)
+    is_whole = member.variant.num_ranks == study.ranks.size  # whom the pair probe looked at
+    network = network_sentence(table, culprit, blame if is_whole else None)
+    machines = {study.machines[rank] for rank in member.ranks}
+    return Found(
+        member, table, breakdown_of(table, hosts), culprit, communication_of(table), network or "",
+        blame if is_whole and network else None, len(set(hosts)), len(machines),
+        None if study.ranks.device.kind == "gpu" else os.cpu_count(),
+    )  # fmt: skip
+
+
+def _parts(
+    study: Study, found: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None]
+) -> list[Part]:
+    plain = [each for each in found if each.variant.compression == "none"]
+    verdict = _verdict(found, plain, scaling)
+    cores = plain[0].cores if plain else None
+    base = next((each for each in plain if each.variant.num_ranks == 1), None)
+    parts = []
+    for each in found:
+        law = _law_before(each, plain, scaling, fits, cores)
+        facts = {
+            "breakdown": each.breakdown,
+            "culprit": each.culprit.to_json() if each.culprit else None,
+            "communication": each.communication.to_json(),
+            "law": law,
+            "next": _next(each, plain, scaling, fits, cores),
+            "verdict": verdict,
+        }
+        samples = samples_of(each.member, each.table)
+        if base is not None and each is not base:
+            samples["efficiency"] = _efficiency(each.member, base.member)
+        bad = _judged(study, each)
+        parts.append(
+            Part(
+                samples,
+                parameters_of(each.variant) | {"hosts": each.num_hosts},
+                facts=facts,
+                verdict=bad[0] if bad else None,
+                reason=bad[1] if bad else verdict,
+            )
+        )
+    return parts
+
+
+def _verdict(found: Sequence[Found], plain: Sequence[Found], scaling: Scaling) -> str:
+    """Where it stops and why; the network and late ranks; what compression is worth."""
+    said = [scaling_verdict([each.measured for each in plain], scaling)] if plain else []
+    last = plain[-1] if plain else None
+    if last is not None and last.culprit is not None:
+        said.append(_sentence(last.culprit.sentence))
+    if last is not None and last.network:
+        said.append(_sentence(last.network))
+    for each in found:
+        if each.variant.compression != "none" and last is not None:
+            said.append(
+                _sentence(
+                    compression_sentence(each.variant.compression, last.throughput, each.throughput)
+                )
+            )
+    return " ".join(dict.fromkeys(said))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}".rstrip(".") + "."
+
+
+def _efficiency(member: Member, base: Member) -> list[float]:
+    """Of linear, a value a round: both took their turns in it, so that drift meets both alike."""
+    own, one = member.variant, base.variant
+    return [
+        (own.batch / seconds) / (own.num_ranks * one.batch / alone)
+        for seconds, alone in zip(member.seconds, base.seconds, strict=True)
+    ]
+
+
+def _law_before(
+    each: Found, plain: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None],
+    cores: int | None,
+) -> dict[str, Any] | None:  # fmt: skip
+    """What the law says of this size when it is fitted on one and two ranks, or fewer than this size has."""
+    if each.variant.compression != "none":
+        return None
+    num = each.variant.num_ranks
+    less = [e for e in plain if e.variant.num_ranks < num and e.variant.num_ranks <= FITTED_ON]
+    law = _law(less, scaling, fits, cores)
+    return law.document(num, each.num_hosts, each.num_machines) if law else None
+
+
+def _next(
+    each: Found, plain: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None],
+    cores: int | None,
+) -> dict[str, Any] | None:  # fmt: skip
+    """Twice the most ranks, by the law of all sizes; it stands with the largest."""
+    if not plain or each is not plain[-1]:
+        return None
+    law = _law(plain, scaling, fits, cores)
+    if law is None:
+        return None
+    times = 2
+    found = law.document(
+        each.variant.num_ranks * times,
+        each.num_hosts * times if each.num_hosts > 1 else 1,
+        each.num_machines * times if each.num_machines > 1 else 1,
+    )
+    return found and found | {"ranks": each.variant.num_ranks * times}
+
+
+def _law(
+    points: Sequence[Found],
+    scaling: Scaling,
+    fits: tuple[Fit | None, Fit | None],
+    cores: int | None,
+) -> Law | None:
+    if not points:
+        return None
+    found = fit_law(
+        [each.point for each in points], scaling, inside=fits[0], between=fits[1], cores=cores
+    )
+    return found if isinstance(found, Law) else None
+
+
+def _judged(study: Study, each: Found) -> tuple[Verdict, str] | None:
+    """What is wrong: a loss that is no number, a late rank that costs time, or a slow host or link."""
+    if not all(map(math.isfinite, each.member.losses)):
+        return Verdict.FAILED, f"the loss is no number: {each.member.losses}"
+    if each.culprit is not None and not each.culprit.is_free:
+        return Verdict.SLOW, each.culprit.sentence
+    if each.blame is not None and (each.blame.hosts or each.blame.links):
+        return Verdict.SLOW, each.network
+    return None
+
+
+def _not_measured(variant: Variant, reason: str) -> Part:
+    return Part(
+        {"throughput": []}, parameters_of(variant), verdict=Verdict.NOT_MEASURED, reason=reason
+    )

@@ -1,0 +1,235 @@
+"""Strategies beside one another on the same ranks: which is fastest, and do they all learn the same?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Any
+
+from hakaru.measure._base import AUTO, NotApplicable, Parameter, Part, Procedure, benchmark
+from hakaru.measure.context import Context, torch
+from hakaru.measure.statistics import Interval, median_interval
+from hakaru.measure.training._critical import breakdown_of
+from hakaru.measure.training._results import (
+    EXPOSED,
+    MODEL_HELP,
+    STEP,
+    THROUGHPUT,
+    parameters_of,
+    samples_of,
+)
+from hakaru.measure.training._strategy import Strategy
+from hakaru.measure.training._study import Member, Study, Variant, workload_of
+from hakaru.measure.verdict import Verdict
+
+ALONE = ("ddp", "fsdp", "tensor", "gpipe", "1f1b")
+COMBINED = ("ddp2+fsdp", "ddp2+tensor", "ddp2+1f1b")
+SINGLE = "single"
+MOST_GAP = {"cpu": 1e-5, "cuda": 1e-3}  # cards may multiply in tf32, and in another order each time
+MOST_SEARCHED = 3  # numbers of micro-batches
+SEARCH_STEPS = 3
+
+
+@benchmark(
+    "strategies",
+    title="Strategies of training",
+    answers="Which way to spread a training over these ranks is fastest, and do all learn the same?",
+    family="training",
+    scope="ranks",
+    reproduces="Flow/RaNNC §2",
+    parameters=[
+        Parameter(
+            "model",
+            ("mlp", "transformer"),
+            MODEL_HELP,
+            quick=("mlp",),
+            on_gpu=("mlp", "transformer", "resnet50"),
+        ),
+        Parameter(
+            "strategy",
+            (AUTO,),
+            "auto, which is all, or one of ddp, fsdp, tensor, gpipe, 1f1b, or several together as ddp2+1f1b.",
+        ),
+        Parameter("batch", (0,), "Samples a step of all ranks together; 0 is the model's own."),
+        Parameter(
+            "accumulate", (1,), "Parts of a batch whose gradients are added up before a step."
+        ),
+        Parameter("microbatches", (0,), "Of a pipeline; 0 measures some and takes the fastest."),
+    ],
+    quantities=[THROUGHPUT, STEP, EXPOSED],
+    check="The losses of the first steps are those of one process with the same batch and seed.",
+    judged="A strategy whose losses differ has failed; against a baseline.",
+)
+def strategies(
+    context: Context, model: str, strategy: str, batch: int, accumulate: int, microbatches: int
+) -> Procedure:
+    """Data, sharded data, tensor and pipeline parallel and combinations, a repetition of each in turn."""
+    if context.ranks.size < 2:
+        raise NotApplicable("a strategy spreads a training over two ranks or more")
+    study = Study(context.ranks, workload_of(model))  # type: ignore[arg-type]
+    samples = batch or study.workload.batch
+    names = strategies_for(study.ranks.size) if strategy == AUTO else [strategy]
+
+    def run(budget_s: float) -> list[Part]:
+        members, left_out = [], []
+        for name in names:
+            asked = Variant(
+                name, study.ranks.size, samples, accumulate=accumulate, microbatches=microbatches
+            )
+            try:
+                members.append(_fastest(study, asked))
+            except NotApplicable as reason:
+                left_out.append(_not_measured(asked, str(reason)))
+        gaps = _gaps(study, members)
+        study.time_in_turn(members, budget_s)
+        parts = [_part(study, each, gap) for each, gap in zip(members, gaps, strict=True)]
+        study.close(members)
+        return [*_with_verdict(parts), *left_out]
+
+    return Procedure(run)
+
+
+def strategies_for(num_ranks: int) -> list[str]:
+    """Those that fit so many ranks."""
+    known = (*ALONE, *COMBINED)
+    return [each for each in known if Strategy.parse(each).fits(num_ranks) is None]
+
+
+def _fastest(study: Study, asked: Variant) -> Member:
+    """The variant; of a pipeline whose micro-batches are open the number that steps fastest."""
+    choices = _micro_batches(asked)
+    if len(choices) < 2:
+        return study.begin(_with(asked, choices[0] if choices else asked.microbatches))
+    seconds: dict[int, float] = {}
+    for number in choices:
+        member = study.begin(_with(asked, number))
+        seconds[number] = median(
+            member.block(study.ranks, study.sync, 1) for _ in range(SEARCH_STEPS)
+        )
+        study.close([member])
+    found = study.begin(_with(asked, min(seconds, key=seconds.__getitem__)))
+    found.trainer.facts["searched"] = {str(num): round(s * 1e3, 3) for num, s in seconds.items()}
+    return found
+
+
+def _micro_batches(asked: Variant) -> list[int]:
+    from hakaru.measure.training._pipeline import micro_batch_choices
+
+    strategy = Strategy.parse(asked.strategy)
+    if strategy.pipeline is None or asked.microbatches or strategy.fits(asked.num_ranks):
+        return []
+    stages = strategy.sizes(asked.num_ranks)[strategy.pipeline]
+    own = asked.batch // strategy.data_ranks(asked.num_ranks)
+    return list(micro_batch_choices(own, stages))[:MOST_SEARCHED]
+
+
+def _with(asked: Variant, microbatches: int) -> Variant:
+    return Variant(
+        asked.strategy, asked.num_ranks, asked.batch, asked.compression, asked.accumulate, microbatches
+    )  # fmt: skip
+
+
+def _gaps(study: Study, members: Sequence[Member]) -> list[float]:
+    """How far the losses of each are from those of one process, relative to them, at most."""
+    references: dict[int, list[float]] = {}
+    gaps = []
+    for member in members:
+        num = _num_apart(study, member)
+        if num not in references:
+            alone = study.begin(Variant(SINGLE, 1, member.variant.batch, accumulate=num))
+            references[num] = alone.losses
+            study.close([alone])
+        pairs = zip(member.losses, references[num], strict=True)
+        gaps.append(max(_gap(own, wanted) for own, wanted in pairs))
+    return gaps
+
+
+def _gap(own: float, wanted: float) -> float:
+    gap = abs(own - wanted) / max(abs(wanted), 1e-12)
+    return gap if math.isfinite(gap) else math.inf
+
+
+def _num_apart(study: Study, member: Member) -> int:
+    """Into how many parts the reference divides its batch: batch norm sees each part by itself."""
+    variant = member.variant
+    if not has_batch_norm(study.workload.make()):
+        return variant.accumulate
+    data = Strategy.parse(variant.strategy).data_ranks(variant.num_ranks)
+    return data * max(1, variant.microbatches) * variant.accumulate
+
+
+def has_batch_norm(module: Any) -> bool:
+    kind = torch().nn.modules.batchnorm._BatchNorm
+    return any(isinstance(each, kind) for each in module.modules())
+
+
+def _part(study: Study, member: Member, gap: float) -> Part:
+    variant = member.variant
+    table = study.table_of(member)
+    breakdown = breakdown_of(table, study.hosts_of(member))
+    allowed = MOST_GAP.get(study.device.partition(":")[0], MOST_GAP["cuda"])
+    same = gap <= allowed
+    facts = {
+        "breakdown": breakdown,
+        "loss_gap": gap if math.isfinite(gap) else None,
+        "plan": member.trainer.facts.get("plan"),
+        "searched": member.trainer.facts.get("searched"),
+    }
+    return Part(
+        samples_of(member, table),
+        parameters_of(variant),
+        facts=facts,
+        verdict=None if same else Verdict.FAILED,
+        reason=_loss_text(gap, allowed),
+    )
+
+
+def _loss_text(gap: float, allowed: float) -> str:
+    if gap <= allowed:
+        return f"the losses are those of one process, within {gap:.1g} of them"
+    return f"the losses differ from those of one process by {gap:.1g} of them; {allowed:.0e} is allowed"
+
+
+def _not_measured(asked: Variant, reason: str) -> Part:
+    return Part(
+        {"throughput": []}, parameters_of(asked), verdict=Verdict.NOT_MEASURED, reason=reason
+    )
+
+
+def _with_verdict(parts: Sequence[Part]) -> Iterator[Part]:
+    """The answer goes with each part, so that whatever is looked at says it."""
+    sentence = verdict_of(parts)
+    for each in parts:
+        yield Part(
+            each.samples, each.parameters, facts={**each.facts, "verdict": sentence},
+            verdict=each.verdict, reason=each.reason,
+        )  # fmt: skip
+
+
+def verdict_of(parts: Sequence[Part]) -> str:
+    """Which strategy is fastest, and whether that is sure."""
+    right = [each for each in parts if each.verdict is not Verdict.FAILED]
+    if not right:
+        return "No strategy learned what one process does."
+    rates = {
+        str(each.parameters["strategy"]): median_interval(each.samples["throughput"])
+        for each in right
+    }
+    ordered = sorted(rates, key=lambda name: -rates[name].median)
+    first, others = ordered[0], ordered[1:]
+    what = (
+        f"{first} is the fastest on {right[0].parameters['ranks']} ranks with {_rate(rates[first])}"
+    )
+    close = [name for name in others if rates[name].high >= rates[first].low]
+    if not others:
+        return f"{what}."
+    if close:
+        return f"{what}, with no sure difference to {' and '.join(close)}."
+    second = others[0]
+    ahead = rates[first].median / rates[second].median - 1
+    return f"{what}, {ahead * 100:.1f} % ahead of {second}."
+
+
+def _rate(interval: Interval) -> str:
+    return f"{interval.median:.4g} samples/s"
