@@ -21,12 +21,19 @@ from hakaru.measure.training._law import (
     Prediction,
     Refusal,
     Scaling,
-    shared_part,
+    Work,
+    busy_part,
+    share_of_core,
 )
 
 MOST_FIT_ERROR = 0.25  # of α and β: above it they predict nothing
 LEAST_SIZES = 3  # measured, before one can be held out
 LEAST_COMPUTE_ERROR, LEAST_LINK_ERROR = 0.03, 0.05
+FIXED_PARTS = np.linspace(0.0, 0.96, 49)  # of the work on the largest batch, whatever the samples
+AS_GOOD, SURE_MISS = (
+    1.5,
+    0.01,
+)  # a division that misses by so many times the best, or by so little, is as good
 
 
 def fit_law(
@@ -81,69 +88,69 @@ def _fit(
             "the steps have no gradient buckets; the law holds for data parallel training"
         )
     first = min(bucketed, key=lambda each: each.ranks).profile
-    apart = [each for each in several if _per_machine(each) == 1]
-    fixed_s, sample_s = _line([(each.samples, each.profile.work_s) for each in (*ones, *apart)])
     links = [
         _link([each for each in several if (each.hosts > 1) == is_between], fit)
         for is_between, fit in zip((False, True), fits, strict=True)
     ]
+    work, *others = _works([*ones, *several], cores)
     law = Law(
         scaling=scaling,
         fitted_on=tuple(sorted({each.ranks for each in points})),
         batch=max(each.batch if scaling == "strong" else each.samples for each in points),
-        fixed_s=fixed_s,
-        sample_s=sample_s,
+        work=work,
+        other_works=tuple(others),
         after_s=median(each.profile.after_s for each in ones),
         ready=first.ready,
         bucket_bytes=first.bucket_bytes,
         jitter=median(each.profile.jitter for each in several) if several else 0.0,
         cores=cores,
-        slowdown=0.0,
         inside=links[0],
         between=links[1],
     )
-    law = replace(law, slowdown=_slowdown(law, several))
     return replace(
         law, compute_error=_compute_error(law, several), residual=_residual(law, several)
     )
 
 
-def _per_machine(point: Point) -> int:
-    return -(-point.ranks // point.num_machines)
+def _works(points: Sequence[Point], cores: float | None) -> tuple[Work, ...]:
+    """The best division into a fixed part and one a sample, and the farthest that do about as well.
 
-
-def _line(points: Sequence[tuple[int, float]]) -> tuple[float, float]:
-    """Work over samples as a fixed part and one a sample, neither below zero.
-
-    Points of one batch cannot tell them apart: all is by sample.
+    In strong scaling on one machine a fixed part and the slowdown by busy neighbours look alike on two sizes: of
+    many that are best the middle one is taken.
     """
-    samples = np.array([each for each, _ in points], dtype=float)
-    seconds = np.array([each for _, each in points])
-    by_sample = float(np.median(seconds / samples))
-    if len(np.unique(samples)) < 2:
-        return 0.0, by_sample
-    slope, fixed = np.polyfit(samples, seconds, 1, w=1 / seconds)
-    if slope < 0:
-        return float(np.median(seconds)), 0.0
-    return (0.0, by_sample) if fixed < 0 else (float(fixed), float(slope))
+    samples = np.array([each.samples for each in points], dtype=float)
+    seconds = np.array([each.profile.work_s for each in points])
+    turns = np.array([share_of_core(each.per_machine, cores) for each in points])
+    busy = np.array([busy_part(each.per_machine, cores) for each in points])
+    most = samples.max()
+    tried = []
+    for fixed in FIXED_PARTS if len(np.unique(samples)) > 1 else (0.0,):
+        shape = (fixed + (1 - fixed) * samples / most) * turns
+        columns = np.stack([shape, shape * busy], axis=1) / seconds[:, None]
+        whole, slower = _positive(columns)
+        miss = float(np.sqrt(np.mean((columns @ np.array([whole, slower]) - 1) ** 2)))
+        tried.append((miss, Work(whole * fixed, whole * (1 - fixed) / most, slower / whole)))
+    least = min(miss for miss, _ in tried)
+    best = [work for miss, work in tried if miss <= least + EQUAL_MISS]
+    good = [work for miss, work in tried if miss <= max(AS_GOOD * least, SURE_MISS)]
+    return best[len(best) // 2], good[0], good[-1]
 
 
-def _slowdown(law: Law, several: Sequence[Point]) -> float:
-    """What busy neighbours on a machine cost, by least squares; the sharing of cores is not part of it."""
-    over = parts = 0.0
-    for each in several:
-        part = shared_part(_per_machine(each), law.cores)
-        ratio = each.profile.work_s / law.work_s(each.samples, _per_machine(each))
-        over += part * (ratio - 1)
-        parts += part**2
-    return max(0.0, over / parts) if parts else 0.0
+def _positive(columns: np.ndarray) -> tuple[float, float]:
+    """Least squares of ones; where either is below zero, or they cannot be told apart, one column alone."""
+    ones = np.ones(len(columns))
+    largest = np.maximum(columns.max(axis=0), 1e-300)
+    scaled = columns / largest
+    found, _, rank, _ = np.linalg.lstsq(scaled, ones, rcond=1e-6)
+    if rank == 2 and found.min() >= 0:
+        return float(found[0] / largest[0]), float(found[1] / largest[1])
+    at = 1 if rank == 2 and found[0] < 0 else 0
+    alone = float(scaled[:, at] @ ones / (scaled[:, at] @ scaled[:, at]) / largest[at])
+    return (0.0, alone) if at else (alone, 0.0)
 
 
 def _compute_error(law: Law, several: Sequence[Point]) -> float:
-    misses = [
-        abs(each.profile.work_s / law.work_s(each.samples, _per_machine(each)) - 1)
-        for each in several
-    ]
+    misses = [abs(each.profile.work_s / law.work_s(each) - 1) for each in several]
     return max(LEAST_COMPUTE_ERROR, *misses) if misses else UNKNOWN_ERROR
 
 
@@ -186,15 +193,11 @@ def _link_of_buckets(seen: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> Link
     moved = np.concatenate([2.0 * (ranks - 1) / ranks * size for ranks, size, _ in seen])
     sent = np.concatenate([each for *_, each in seen])
     known = sent > 0
-    columns = np.stack([messages, moved], axis=1)[known] / sent[known, None]
-    ones = np.ones(len(columns))
-    (alpha, beta), _, rank, _ = np.linalg.lstsq(columns / columns.max(axis=0), ones, rcond=1e-6)
-    alpha, beta = alpha / columns[:, 0].max(), beta / columns[:, 1].max()
-    if rank < 2 or alpha < 0 or beta < 0:
-        at = 0 if rank == 2 and beta < 0 else 1
-        column = columns[:, at]
-        one = float(column @ ones / (column @ column))
-        alpha, beta = (one, 0.0) if at == 0 else (0.0, one)
-    misses = np.abs(columns @ np.array([alpha, beta]) - 1)
-    error = float(np.median(misses)) if len(columns) > 2 else UNKNOWN_ERROR
-    return Link(float(alpha), float(beta), max(LEAST_LINK_ERROR, error))
+    # bytes first: where the two cannot be told apart all is by byte
+    columns = np.stack([moved, messages], axis=1)[known] / sent[known, None]
+    beta, alpha = _positive(columns)
+    misses = np.abs(columns @ np.array([beta, alpha]) - 1)
+    error = max(LEAST_LINK_ERROR, float(np.median(misses)))
+    if np.linalg.matrix_rank(columns / columns.max(axis=0), tol=1e-6) < 2:
+        return Link(alpha, beta, max(error, UNKNOWN_ERROR), ambiguous_at=seen[0][0])
+    return Link(alpha, beta, error)

@@ -2,8 +2,8 @@
 
 A step is what a rank computes, longer where the ranks of a machine share its cores, and the communication
 that this does not hide. A bucket of S bytes costs a ring of n ranks 2(n-1)·(α + β·S/n), and the buckets go
-through the pipeline of `_critical`. The slowest link rules: that inside a host, or that between hosts if there
-are several.
+through the pipeline of `_critical`. The slowest link rules: that inside a host, or that between hosts if
+there are several.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class Point:
     machines: int | None = None  # as many as hosts, unless namespaces of one machine play hosts
 
     @property
-    def num_machines(self) -> int:
-        return self.machines or self.hosts
+    def per_machine(self) -> int:
+        """Ranks of the machine that has the most."""
+        return -(-self.ranks // (self.machines or self.hosts))
 
     @property
     def samples(self) -> int:
@@ -90,16 +91,44 @@ class Prediction:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What a rank computes until its gradients are ready: a part that is fixed, and one for each sample."""
+
+    fixed_s: float
+    sample_s: float
+    slowdown: float = 0.0  # of a machine whose cores all work, over a core that works alone
+
+    def seconds(self, samples: float, per_machine: int, cores: float | None) -> float:
+        return (self.fixed_s + self.sample_s * samples) * self.contention(per_machine, cores)
+
+    def contention(self, per_machine: int, cores: float | None) -> float:
+        """How much longer ranks compute that share a machine."""
+        return share_of_core(per_machine, cores) * (
+            1 + self.slowdown * busy_part(per_machine, cores)
+        )
+
+
+@dataclass(frozen=True)
 class Link:
-    """Start-up and time per byte of one message in the ring, and how far they may be wrong."""
+    """Start-up and time per byte of one message in the ring, and how far they may be wrong.
+
+    Buckets of one size on one number of ranks, `ambiguous_at`, cannot tell the two apart: all may be start-up.
+    """
 
     alpha_s: float
     beta_s: float
     error: float
+    ambiguous_at: int | None = None
 
     def seconds(self, num_bytes: Floats, ranks: int) -> Floats:
         taken: Floats = 2 * (ranks - 1) * (self.alpha_s + self.beta_s * num_bytes / ranks)
         return taken
+
+    def bounds(self, ranks: int, wider: float) -> tuple[float, float]:
+        """Factors of the seconds; errors are wider by one."""
+        error = self.error * wider
+        all_start = ranks / self.ambiguous_at if self.ambiguous_at else 1.0
+        return max(0.1, 1 - error) * min(1.0, all_start), (1 + error) * max(1.0, all_start)
 
 
 @dataclass(frozen=True)
@@ -109,14 +138,13 @@ class Law:
     scaling: Scaling
     fitted_on: tuple[int, ...]
     batch: int  # of all ranks if strong, of one rank if weak
-    fixed_s: float  # of the work, whatever the samples
-    sample_s: float
+    work: Work
+    other_works: tuple[Work, ...]  # that explain the points about as well
     after_s: float
     ready: tuple[float, ...]
     bucket_bytes: tuple[int, ...]
     jitter: float
     cores: float | None  # of a machine, divided by the threads of a rank; None: ranks share none
-    slowdown: float  # of a machine whose cores all work, over one that works alone
     inside: Link | None
     between: Link | None
     residual: float = 1.0  # measured over predicted, for several ranks
@@ -129,14 +157,19 @@ class Law:
             return Refusal(reason)
         per_machine = -(-ranks // (machines or hosts))
         link = self._link(hosts) if ranks > 1 else None
-        step_s, exposed_s = self._step(ranks, per_machine, link)
+        step_s, exposed_s = self._step(self.work, ranks, per_machine, link)
         wider = 1 + PER_DOUBLING * max(0.0, math.log2(ranks / max(self.fitted_on)))
         compute = self.compute_error * wider
-        sent = link.error * wider if link else 0.0
-        low, _ = self._step(ranks, per_machine, link, 1 - min(compute, 0.9), 1 - min(sent, 0.9))
-        high, _ = self._step(ranks, per_machine, link, 1 + compute, 1 + sent)
+        low, high = link.bounds(ranks, wider) if link else (1.0, 1.0)
+        ends = [
+            self._step(work, ranks, per_machine, link, factor, sent)[0]
+            for work in {self.work, *self.other_works}
+            for factor, sent in ((max(0.1, 1 - compute), low), (1 + compute, high))
+        ]
         missed = (self.held_out_error or 0.0) * step_s
-        return Prediction(step_s, min(low, step_s - missed), max(high, step_s + missed), exposed_s)
+        return Prediction(
+            step_s, min(*ends, step_s - missed), max(*ends, step_s + missed), exposed_s
+        )
 
     def error_on(self, points: Sequence[Point]) -> float | None:
         """The median relative miss on points that the law may not have seen; None without a prediction."""
@@ -163,14 +196,9 @@ class Law:
             "sentence": law_sentence(self, ranks, found),
         }
 
-    def work_s(self, samples: float, per_machine: int) -> float:
-        """What a rank computes until its gradients are ready."""
-        return (self.fixed_s + self.sample_s * samples) * self.contention(per_machine)
-
-    def contention(self, per_machine: int) -> float:
-        """How much longer ranks compute that share a machine."""
-        over = max(1.0, per_machine / self.cores) if self.cores else 1.0
-        return over * (1 + self.slowdown * shared_part(per_machine, self.cores))
+    def work_s(self, point: Point) -> float:
+        """What a rank of the point should compute until its gradients are ready."""
+        return self.work.seconds(point.samples, point.per_machine, self.cores)
 
     def _unknown(self, ranks: int, hosts: int) -> str | None:
         if ranks < 1 or hosts < 1 or hosts > ranks:
@@ -187,6 +215,7 @@ class Law:
 
     def _step(
         self,
+        how: Work,
         ranks: int,
         per_machine: int,
         link: Link | None,
@@ -195,8 +224,8 @@ class Law:
     ) -> tuple[float, float]:
         """The step and its exposed communication, with compute and communication longer by factors."""
         samples = samples_of(self.batch, ranks) if self.scaling == "strong" else self.batch
-        work = self.work_s(samples, per_machine) * compute
-        after = self.after_s * self.contention(per_machine) * compute
+        work = how.seconds(samples, per_machine, self.cores) * compute
+        after = self.after_s * how.contention(per_machine, self.cores) * compute
         if link is None:
             return work + after, 0.0
         last = work * (1 + self.jitter * latest_of(ranks))
@@ -211,7 +240,12 @@ def samples_of(batch: int, ranks: int) -> int:
     return -(-batch // ranks)
 
 
-def shared_part(per_machine: int, cores: float | None) -> float:
+def share_of_core(per_machine: int, cores: float | None) -> float:
+    """How many ranks take turns on a core; cards are not shared."""
+    return max(1.0, per_machine / cores) if cores else 1.0
+
+
+def busy_part(per_machine: int, cores: float | None) -> float:
     """How busy the other cores of a rank's machine are, 0 to 1; of cards, whether there are others."""
     if cores is None:
         return float(per_machine > 1)
