@@ -198,6 +198,7 @@ LAYOUTS: Registry[Layout] = Registry("layout")
 def load_all() -> Registry[Layout]:
     for name in NAMES:
         importlib.import_module(f"hakaru.measure.datasets.{name}")
+    LAYOUTS.sort(lambda layout: NAMES.index(layout.id))
     return LAYOUTS
 
 
@@ -213,6 +214,10 @@ def find_layout(name: str) -> Layout:
 def open_dataset(folder: Path) -> Reader:
     """The reader of a data set of any layout."""
     manifest = load_manifest(folder)
+    if manifest.layout not in load_all():
+        raise HakaruError(
+            f"{folder}: its layout is {manifest.layout[:80]!r}, and this Hakaru reads {', '.join(NAMES)}"
+        )
     return find_layout(manifest.layout).reader(folder, manifest)
 
 

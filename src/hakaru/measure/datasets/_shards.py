@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -49,6 +50,9 @@ class ShardedSink:
         return [*self._paths, write_index(table, self._folder)]
 
     def close(self) -> None:
+        if self._archive is not None:  # after an error, which matters more than how this ends
+            with suppress(OSError, ValueError):
+                self._archive.finish()
         if self._file is not None:
             self._file.close()
 

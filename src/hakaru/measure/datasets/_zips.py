@@ -8,9 +8,10 @@ import zlib
 from pathlib import Path
 from typing import IO
 
+from hakaru.errors import HakaruError
 from hakaru.measure.datasets._files import damaged, open_regular
 
-MADE = (1980, 1, 1, 0, 0, 0)  # the same bytes whenever it is written
+MADE = (1980, 1, 1, 0, 0, 0)
 MODE = 0o100644 << 16
 # a local header and one of the directory, with the name in both
 EXTRA_BYTES = 30 + 46 + 2 * 64
@@ -20,10 +21,23 @@ BROKEN = (
 )  # fmt: skip
 
 
-def new_member(name: str) -> zipfile.ZipInfo:
-    member = zipfile.ZipInfo(name, MADE)
-    member.external_attr = MODE
-    return member
+class NewZip:
+    """An archive that is written: stored members, the same bytes whenever it is."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        self._names = set[str]()
+
+    def add(self, name: str, data: bytes | memoryview) -> None:
+        if name in self._names:  # zipfile would only warn
+            raise HakaruError(f"two samples have the same key: the archive has {name!r} already")
+        self._names.add(name)
+        member = zipfile.ZipInfo(name, MADE)
+        member.external_attr = MODE
+        self._archive.writestr(member, data)
+
+    def finish(self) -> None:
+        self._archive.close()
 
 
 class Zip:

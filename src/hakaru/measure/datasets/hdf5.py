@@ -155,6 +155,8 @@ class Hdf5Reader(Reader):
         table = (
             super()._read_table()
         )  # within the file; a data set can claim to be larger than that
+        if self.archives != [self._path]:
+            raise damaged(self.folder, f"the manifest does not have {ARCHIVE} alone")
         check_ends(table, [len(self._open.get(self._path).bytes)])
         return table
 

@@ -7,7 +7,6 @@ archive in the order of its members. A member is read when its sample is.
 from __future__ import annotations
 
 import io
-import zipfile
 from array import array
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from hakaru.measure.datasets._layout import LAYOUTS, Layout, Reader
 from hakaru.measure.datasets._manifest import Manifest
 from hakaru.measure.datasets._sample import Sample
 from hakaru.measure.datasets._shards import ShardedSink
-from hakaru.measure.datasets._zips import EXTRA_BYTES, Zip, new_member
+from hakaru.measure.datasets._zips import EXTRA_BYTES, NewZip, Zip
 
 SAMPLES, LABELS = "samples", "labels.npy"
 NPY_HEADER = 128  # of an array with one dimension
@@ -32,7 +31,7 @@ class NpzArchive:
     """One archive; the array of labels comes last."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        self._archive = NewZip(file)
         self._labels = array("q")
 
     def add(self, sample: Sample) -> int:
@@ -42,12 +41,12 @@ class NpzArchive:
 
     def finish(self) -> None:
         self._array(LABELS, np.frombuffer(self._labels, np.int64))
-        self._archive.close()
+        self._archive.finish()
 
     def _array(self, name: str, values: np.ndarray[Any, Any]) -> None:
         buffer = io.BytesIO()
         npy.write_array(buffer, values, version=(1, 0), allow_pickle=False)
-        self._archive.writestr(new_member(name), buffer.getbuffer())
+        self._archive.add(name, buffer.getbuffer())
 
 
 class NpzReader(Reader):

@@ -66,6 +66,8 @@ class PackedReader(Reader):
         self._open.close()
 
     def _read_table(self) -> Table:
+        if self.archives != [self._path]:
+            raise damaged(self.folder, f"the manifest does not have {ARCHIVE} alone")
         handle = self._open.get(self._path).number
         size = os.fstat(handle).st_size
         header = read_at(handle, HEADER.size, 0, self._path)

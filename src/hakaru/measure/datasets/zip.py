@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -12,21 +11,21 @@ from hakaru.measure.datasets._layout import LAYOUTS, Layout, Reader
 from hakaru.measure.datasets._manifest import Manifest
 from hakaru.measure.datasets._sample import Sample
 from hakaru.measure.datasets._shards import ShardedSink
-from hakaru.measure.datasets._zips import EXTRA_BYTES, Zip, new_member
+from hakaru.measure.datasets._zips import EXTRA_BYTES, NewZip, Zip
 
 
 class ZipArchive:
     """One archive; the labels are in the table, and in the folders of the keys where these are classes."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        self._archive = NewZip(file)
 
     def add(self, sample: Sample) -> int:
-        self._archive.writestr(new_member(sample.name), sample.data)
+        self._archive.add(sample.name, sample.data)
         return 0  # members are found by name
 
     def finish(self) -> None:
-        self._archive.close()
+        self._archive.finish()
 
 
 class ZipReader(Reader):
