@@ -1,8 +1,8 @@
 """What a pipeline costs: time and memory of its stages, and of a step.
 
 A stage works on one micro-batch a slot: its forward, its backward, and the transfer of what it receives and
-of the gradients that it gives back. With m micro-batches and s stages a step has m + s - 1 slots, each as long
-as that of the slowest stage.
+of the gradients that it gives back. With m micro-batches and s stages a step has m + s - 1 slots, each as
+long as that of the slowest stage.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ class Node:
     saved_bytes: int = 0  # of its values that are kept for the backward
     inputs: tuple[int, ...] = ()
     path: str = ""  # of the module that it belongs to
+    num_parameters: int = 0
 
     @property
     def seconds(self) -> float:
