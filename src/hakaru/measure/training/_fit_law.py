@@ -30,10 +30,9 @@ MOST_FIT_ERROR = 0.25  # of α and β: above it they predict nothing
 LEAST_SIZES = 3  # measured, before one can be held out
 LEAST_COMPUTE_ERROR, LEAST_LINK_ERROR = 0.03, 0.05
 FIXED_PARTS = np.linspace(0.0, 0.96, 49)  # of the work on the largest batch, whatever the samples
-AS_GOOD, SURE_MISS = (
-    1.5,
-    0.01,
-)  # a division that misses by so many times the best, or by so little, is as good
+# a division that misses so many times as much as the best, or so little, may be true
+AS_GOOD, SURE_MISS = 1.5, 0.01
+EQUAL_MISS = 5e-4
 
 
 def fit_law(
@@ -115,8 +114,8 @@ def _fit(
 def _works(points: Sequence[Point], cores: float | None) -> tuple[Work, ...]:
     """The best division into a fixed part and one a sample, and the farthest that do about as well.
 
-    In strong scaling on one machine a fixed part and the slowdown by busy neighbours look alike on two sizes: of
-    many that are best the middle one is taken.
+    In strong scaling on one machine a fixed part and the slowdown by busy neighbours look alike on two sizes:
+    of many that are best the middle one is taken.
     """
     samples = np.array([each.samples for each in points], dtype=float)
     seconds = np.array([each.profile.work_s for each in points])

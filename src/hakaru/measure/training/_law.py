@@ -112,7 +112,7 @@ class Work:
 class Link:
     """Start-up and time per byte of one message in the ring, and how far they may be wrong.
 
-    Buckets of one size on one number of ranks, `ambiguous_at`, cannot tell the two apart: all may be start-up.
+    Buckets of one size on one number of ranks, `ambiguous_at`, cannot tell the two apart.
     """
 
     alpha_s: float
