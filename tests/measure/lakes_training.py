@@ -60,27 +60,27 @@ def scaling_rows(
     """Beyond two ranks one is late; the law does not know it."""
     for size in ranks:
         late = LATE_MS if size > LATE else 0.0
-        step = STEP_MS + 3.0 * (size - 1) + late
         batch = BATCH * (size if scaling == "weak" else max(ranks))
+        alone = STEP_MS * batch / BATCH / size
+        step = alone + 3.0 * (size - 1) + late
         rate = batch / step * 1e3
-        alone = BATCH / STEP_MS * 1e3 * size if scaling == "weak" else batch / STEP_MS * 1e3 * size
         parameters = {"model": "mlp", "scaling": scaling, "strategy": strategy, "compression": "none",
                       "batch": batch, "ranks": size, "hosts": size}  # fmt: skip
         values = {
             "throughput": rate,
             "step": step,
-            "exposed": step - STEP_MS + 1,
-            "efficiency": rate / alone,
+            "exposed": step - alone + 1,
+            "efficiency": alone / step,
         }
         facts = {
             "breakdown": [split(rank, size, late) for rank in range(size)],
             "culprit": culprit() if late else None,
             "communication": {
                 "bytes": 4_200_000,
-                "exposed_ms": step - STEP_MS + 1,
+                "exposed_ms": step - alone + 1,
                 "hidden_ms": 5.0,
             },
-            "law": law(STEP_MS + 3.0 * (size - 1)),
+            "law": law(step - late),
             "verdict": f"Scaling ({scaling}) stops at 2 ranks: with {size} a rank is late, {WORDS}.",
         }
         yield from timed("scaling", parameters, values, facts, size, **more)

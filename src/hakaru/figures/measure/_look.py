@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,9 @@ SYMBOLS = {
     Verdict.NOT_MEASURED: "emptyCircle",
 }
 NARROW_PX = 480
+LEGEND_PX, LEGEND_PX_NARROW = 480, 310  # what a legend may take of a line
+ENTRY_PX, LETTER_PX, LINE_PX = 30, 6.7, 22
+FEW_POWERS = 3
 SMALL_ICONS = {"itemWidth": 12, "itemHeight": 11}  # of a legend whose names have marks
 
 
@@ -58,10 +62,15 @@ def line(
 ) -> dict[str, Any]:
     """A line without marks, between points that are drawn above it or computed."""
     return {
-        "type": "line", "name": name, "color": colour, "showSymbol": False, "silent": True,
+        "type": "line", "name": name, "color": colour, "symbol": "none", "silent": True,
         "lineStyle": {"width": width, "type": dash}, "tooltip": {"show": False},
         "data": [[digits(x), digits(y)] for x, y in points],
     }  # fmt: skip
+
+
+def hollow(theme: Theme, colour: str) -> dict[str, Any]:
+    """A mark that is only an outline; ECharts' own empty symbols are white inside, also in the dark."""
+    return {"color": theme.background, "borderColor": colour, "borderWidth": 2, "opacity": 1}
 
 
 def narrow(num_names: int) -> list[dict[str, Any]]:
@@ -70,10 +79,41 @@ def narrow(num_names: int) -> list[dict[str, Any]]:
     return [{"query": {"maxWidth": NARROW_PX}, "option": {"grid": {"top": max(44, top)}}}]
 
 
-def around(low: float, high: float) -> dict[str, Any]:
-    """The ends of an axis of powers: a little beyond the points, so that none is cut."""
-    bare = {"showMinLabel": False, "showMaxLabel": False}
-    return {"min": digits(low / 1.5), "max": digits(high * 1.5), "axisLabel": bare}
+def legend_above(theme: Theme, names: Sequence[str], **grid: Any) -> dict[str, Any]:
+    """A legend that is always whole, and the plot below as many lines as it takes, also on a phone."""
+    return {
+        "grid": parts.grid(**grid | {"top": _room(names, LEGEND_PX)}),
+        "legend": parts.legend(theme, names, show=True, type="plain", **SMALL_ICONS),
+        "media": [{
+            "query": {"maxWidth": NARROW_PX},
+            "option": {"grid": {"top": _room(names, LEGEND_PX_NARROW)}},
+        }],
+    }  # fmt: skip
+
+
+def _room(names: Sequence[str], width: int) -> int:
+    lines, used = 1, 0
+    for name in names:
+        own = ENTRY_PX + round(LETTER_PX * len(name))
+        lines, used = (lines + 1, own) if used and used + own > width else (lines, used + own)
+    return 24 + LINE_PX * lines
+
+
+def powers(low: float, high: float) -> dict[str, Any]:
+    """An axis of powers with ticks at 1, 2 and 5, as a span of few powers would have hardly any."""
+    low, high = digits(low), digits(high)
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    every = [digits(digit * 10.0**power) for power in range(first, last + 1) for digit in (1, 2, 5)]
+    if last - first > FEW_POWERS:
+        every = every[::3]
+    return at_values([each for each in every if low / 1.5 <= each <= high * 1.5], low, high)
+
+
+def at_values(values: Sequence[float], low: float, high: float) -> dict[str, Any]:
+    """An axis of powers from a little below `low` to a little above `high`, with these ticks alone."""
+    ticks = {"customValues": list(values)}
+    return {"min": digits(low / 1.5), "max": digits(high * 1.5), "axisLabel": ticks, "axisTick": ticks,
+            "splitLine": {"show": False}}  # fmt: skip
 
 
 def digits(value: float) -> float:

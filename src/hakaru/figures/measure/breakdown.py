@@ -69,8 +69,10 @@ class Steps:
 
 
 def steps_of(view: RunView, benchmark: str) -> list[Steps]:
-    """Every training that was split, by number of ranks."""
-    timed = sorted(timed_of(view, benchmark), key=lambda each: (each.model, each.ranks))
+    """Every training that was split, of each model that of the most ranks first."""
+    timed = sorted(
+        timed_of(view, benchmark), key=lambda each: (each.model, -each.ranks, _name(each))
+    )
     found = [each for each in timed if each.facts.parts("breakdown")]
     return [
         _steps(*pair) for pair in zip(found, unique([_name(each) for each in found]), strict=True)
@@ -80,7 +82,7 @@ def steps_of(view: RunView, benchmark: str) -> list[Steps]:
 def culprit_sentences(steps: Sequence[Steps]) -> list[str]:
     """Of each training that counts and has a culprit; what is said of several, of the largest alone."""
     blamed = [each for each in steps if each.is_blamed and not each.doubt]
-    largest = {each.sentence: each.name for each in blamed}  # the last is the largest
+    largest = {each.sentence: each.name for each in reversed(blamed)}  # the last is the largest
     return [f"{name}: {sentence}" for sentence, name in largest.items()]
 
 
@@ -95,12 +97,12 @@ def breakdown(steps: Steps | None, dark: bool = False) -> Figure:
     mark = _culprit(steps, shown)
     legend = [*names, *([CULPRIT] if mark else [])]
     option = {
-        "grid": parts.grid(bottom=72),
-        "legend": parts.legend(theme, legend, type="plain", **look.SMALL_ICONS),
-        "media": look.narrow(len(legend)),
+        **look.legend_above(theme, legend, bottom=72),
         "tooltip": {"trigger": "item", "formatter": "{b}"},
-        "xAxis": parts.category_axis(theme, "Rank", [label for label, _ in shown], nameGap=44),
-        "yAxis": parts.as_y(parts.value_axis(theme, "Time (ms)", min=0)),
+        "xAxis": parts.category_axis(
+            theme, "Rank", [label for label, _ in shown], nameGap=44, axisLabel={"fontSize": 11}
+        ),
+        "yAxis": parts.as_y(parts.value_axis(theme, "Time (ms)", min=0, boundaryGap=[0, "12%"])),
         "series": [*(_phase(theme, phase, shown) for phase in PHASES), *mark],
     }
     return look.figure("breakdown", title, QUESTION, option, theme, _notes(steps, shown))

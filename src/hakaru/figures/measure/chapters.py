@@ -31,7 +31,7 @@ MEASURED_BY = {
     "scaling": "scaling", "breakdown": "scaling", "steps": "strategies", "partition": "strategies",
     "data-size": "data-size", "timeline": "data-size", "layouts": "loading",
 }  # fmt: skip
-MOST_SENTENCES = 8
+MOST_SENTENCES, MOST_PLANS = 8, 4
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,6 @@ def _training(view: RunView) -> Chapter:
     drawn = Picture(
         "scaling", scaling.TITLE, scaling.QUESTION, "Model", models,
         lambda name, dark: scaling.scaling(curves, name, dark),
-        is_whole=True,
     )  # fmt: skip
     steps = _steps_picture("breakdown", breakdown.steps_of(view, "scaling"))
     return Chapter("training", "Training", tuple(training_sentences(view)), (drawn, *steps))
@@ -113,7 +112,9 @@ def _strategies(view: RunView) -> Chapter:
             "partition", partition.TITLE, partition.QUESTION, "Plan", tuple(plans),
             lambda name, dark: partition.partition(plans[name], dark),
         ))  # fmt: skip
-        sheets += [partition.candidates_sheet(next(iter(plans.values())))]
+        several = len(plans) > 1
+        sheets += [partition.candidates_sheet(plan, name if several else "")
+                   for name, plan in list(plans.items())[:MOST_PLANS]]  # fmt: skip
     sentences = tuple(strategies.strategies_sentences(view))
     return Chapter("strategies", "Strategies", sentences, tuple(pictures), _there(sheets))
 

@@ -134,9 +134,7 @@ def data_size(sweeps: Sequence[Sweep], dark: bool = False) -> Figure:
     memories = sorted({m for each in sweeps if (m := each.memory_mib) and m <= FAR * largest})
     end = max([largest, *memories]) / scale * 1.06
     option = {
-        "grid": parts.grid(),
-        "legend": parts.legend(theme, names, show=True, type="plain", **look.SMALL_ICONS),
-        "media": look.narrow(len(names)),
+        **look.legend_above(theme, names),
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": parts.value_axis(theme, f"Size of the data ({unit})", min=0, max=look.digits(end),
                                   axisLabel={"showMaxLabel": False}),

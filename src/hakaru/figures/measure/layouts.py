@@ -19,14 +19,14 @@ from hakaru.figures.measure.together import (
 )
 from hakaru.figures.measure.view import Reading, RunView
 from hakaru.figures.measure.words import amount, counted, share
-from hakaru.figures.theme import PALETTE
+from hakaru.figures.theme import PALETTE, Theme
 from hakaru.measure.record import shown_parameters
 
 TITLE = "Layouts of the data"
 QUESTION = "From which layout does a loader deliver samples fastest, cold and warm?"
 NOTHING = "No loader has a number that counts."
 COLD, CACHED = "cold", "cached"
-SYMBOLS = {COLD: ("rect", "emptyRect"), "warm": ("circle", "emptyCircle")}
+SYMBOLS = {COLD: "rect", "warm": "circle"}
 LOG_SPAN = 30  # of the rates: beyond it the slow ones would lie on the axis
 SPREAD = 0.66  # of a layout's room, which its marks share
 KNOWN = ("layout", "workers", "prefetch", "state", "mib", "ranks")
@@ -71,20 +71,21 @@ def layouts(loaders: Sequence[Loader], dark: bool = False) -> Figure:
     is_log = min(rates) > 0 and max(rates) > LOG_SPAN * min(rates)
     unit = loaders[0].rates[0][1].unit
     y = f"Rate ({unit})" if unit else "Rate"
-    axis = parts.log_axis(theme, y) if is_log else parts.value_axis(theme, y, min=0)
+    axis = (
+        parts.log_axis(theme, y, **look.powers(min(rates), max(rates)))
+        if is_log
+        else parts.value_axis(theme, y, min=0)
+    )
     hidden = {"show": False, "min": -0.5, "max": len(names) - 0.5}
     option = {
-        "grid": parts.grid(),
-        "legend": parts.legend(theme, [each.name for each in loaders], show=True, type="plain",
-                               **look.SMALL_ICONS),
-        "media": look.narrow(len(loaders)),
+        **look.legend_above(theme, [each.name for each in loaders]),
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": [
             parts.category_axis(theme, "Layout", names, axisLabel={"interval": 0, "hideOverlap": False}),
             parts.value_axis(theme, "", **hidden),
         ],
-        "yAxis": parts.as_y(axis),
-        "series": [one for at in range(len(loaders)) for one in _series(at, loaders, names)],
+        "yAxis": parts.as_y(axis | {"axisLine": axis["axisLine"] | {"onZero": False}}),
+        "series": [one for at in range(len(loaders)) for one in _series(theme, at, loaders, names)],
     }  # fmt: skip
     return look.figure("layouts", TITLE, QUESTION, option, theme, _notes(loaders))
 
@@ -117,20 +118,21 @@ def _ordered(loaders: Sequence[Loader]) -> list[str]:
     return sorted(best, key=lambda layout: (best[layout], layout))
 
 
-def _series(at: int, loaders: Sequence[Loader], names: Sequence[str]) -> list[dict[str, Any]]:
+def _series(
+    theme: Theme, at: int, loaders: Sequence[Loader], names: Sequence[str]
+) -> list[dict[str, Any]]:
     loader, colour = loaders[at], PALETTE[at % len(PALETTE)]
     aside = SPREAD * ((at + 0.5) / len(loaders) - 0.5)
     placed = [(names.index(layout) + aside, rate, timed) for layout, rate, timed in loader.rates]
-    full, hollow = SYMBOLS.get(loader.state, ("diamond", "emptyDiamond"))
     items = [
         {"value": [look.digits(x), look.digits(rate.median or 0.0)], "name": _told(loader, rate, timed)}
-        | ({"symbol": hollow} if _is_doubtful(timed) else {})
+        | ({"itemStyle": look.hollow(theme, colour)} if _is_doubtful(timed) else {})
         for x, rate, timed in placed
     ]  # fmt: skip
     return [
         each | {"xAxisIndex": 1}
         for each in (
-            parts.marks(loader.name, full, 10, colour, items),
+            parts.marks(loader.name, SYMBOLS.get(loader.state, "diamond"), 10, colour, items),
             look.bars(loader.name, colour, ends_of((x, rate) for x, rate, _ in placed), 2),
         )
     ]

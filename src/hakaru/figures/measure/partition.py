@@ -6,13 +6,13 @@ planner's, as `hakaru bench plan --format json` prints it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
+from hakaru.figures.measure._tree import Node, depth_of, is_open, joined, rows_of, tree_of
 from hakaru.figures.measure.collectives import size_text
 from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.sheet import Sheet
@@ -24,48 +24,25 @@ from hakaru.figures.theme import GREY, PALETTE, SYMBOLS, Theme
 TITLE = "Partition of the module"
 QUESTION = "Which stage computes which module, and where is it cut?"
 NOTHING = "No plan was made."
-MOST_NODES, MOST_DEPTH, MOST_STAGES = 5_000, 12, 16
-MOST_IN_ROW = 3  # neighbours of one stage; more are drawn as one
-MOST_OF_ONE = 12  # where the whole module is of one stage
+MOST_STAGES = 16
 MOST_DRAWN = 400
-MOST_LABEL = 28
-ROW_PX, AROUND_PX = 26, 56
+MOST_LABEL = 20
+ROW_PX, AROUND_PX = 20, 72
+LETTER_PX, MOST_LABEL_PX, MOST_LABEL_PX_NARROW = 6.2, 300, 210
+LEAF_LABEL = {"position": "right", "align": "left", "verticalAlign": "middle", "offset": [0, 0]}
 MOST_CANDIDATES = 12
 
 
-@dataclass
-class Node:
-    """A module, or several neighbours of one stage that are drawn as one."""
-
-    name: str
-    path: str
-    ms: float = 0.0
-    parameters: float = 0.0
-    stages: frozenset[int] = frozenset()
-    children: list[Node] = field(default_factory=list)
-
-    @property
-    def stage(self) -> int | None:
-        """Its only stage; None where it is cut."""
-        return next(iter(self.stages)) if len(self.stages) == 1 else None
-
-
 def plans_of(view: RunView) -> dict[str, Document]:
-    """The plans of a run's strategies; one that several share is one."""
-    found: dict[str, Document] = {}
-    named = []
-    for each in timed_of(view, "strategies"):
-        plan = each.facts.part("plan")
-        if plan.parts("tree") or plan.parts("stages"):
-            named.append(
-                (
-                    f"{each.model}, {strategy_name(each.options)}, {counted(each.ranks, 'rank')}",
-                    plan,
-                )
-            )
-    for name, (_, plan) in zip(unique([name for name, _ in named]), named, strict=True):
-        found[name] = plan
-    return found
+    """The plans of a run's strategies, by the training that each is for."""
+    found = sorted(
+        (f"{each.model}, {strategy_name(each.options)}, {counted(each.ranks, 'rank')}", at, plan)
+        for at, each in enumerate(timed_of(view, "strategies"))
+        if tree_of(plan := each.facts.part("plan")) is not None
+    )
+    return dict(
+        zip(unique([name for name, *_ in found]), (plan for *_, plan in found), strict=True)
+    )
 
 
 def partition(document: Mapping[str, Any] | Document, dark: bool = False) -> Figure:
@@ -76,143 +53,106 @@ def partition(document: Mapping[str, Any] | Document, dark: bool = False) -> Fig
     root = tree_of(plan)
     if root is None:
         return look.nothing("partition", title, QUESTION, theme, NOTHING)
-    shown = _shown(root)
-    series = {
-        "type": "tree", "data": [_drawn(theme, shown, 0, [MOST_DRAWN])], "orient": "LR", "roam": False,
-        "left": 16, "right": 190, "top": 24, "bottom": 24, "initialTreeDepth": -1,
-        "expandAndCollapse": True, "edgeShape": "polyline", "edgeForkPosition": "40%",
-        "lineStyle": {"color": theme.muted, "width": 1},
-        "label": {"position": "top", "align": "left", "color": theme.text, "fontSize": theme.small,
-                  "distance": 4, "offset": [-4, 0]},
-        "leaves": {"label": {"position": "right", "align": "left", "verticalAlign": "middle",
-                             "offset": [0, 0]}},
-        "emphasis": {"disabled": True},
-    }  # fmt: skip
-    option = {
-        "tooltip": {"trigger": "item", "triggerOn": "mousemove", "formatter": "{b}"},
-        "media": [{"query": {"maxWidth": look.NARROW_PX}, "option": {"series": [{"left": 8, "right": 150}]}}],
-        "series": [series],
-    }  # fmt: skip
-    height = AROUND_PX + ROW_PX * sum(1 for _ in _open_leaves(shown))
-    return look.figure("partition", title, QUESTION, option, theme, _notes(plan, root), height)
+    shown = joined(root)
+    most = depth_of(shown)
+    rows = list(rows_of(shown, most))
+    deepest = max(depth for depth, _ in rows)
+    drawn = _Drawing(theme, most, deepest).node(shown, 0)
+    letters = max(len(_label(node, False)) for _, node in rows)
+    # the chart keeps rows of one parent closer than others
+    height = AROUND_PX + ROW_PX * sum(1 + (depth < deepest) for depth, _ in rows)
+    is_closed = any(node.children for _, node in rows)
+    option = _option(theme, drawn, round(LETTER_PX * letters) + 28)
+    return look.figure("partition", title, QUESTION, option, theme, _notes(plan, is_closed), height)
 
 
-def candidates_sheet(plan: Document) -> Sheet | None:
+def candidates_sheet(plan: Document, name: str = "") -> Sheet | None:
     """What the planner weighed up; None where the plan does not say it."""
     found = plan.parts("candidates")[:MOST_CANDIDATES]
     if not found:
         return None
     heads = ("Strategy", "Fits", "Predicted step", "Memory of a device", "Micro-batches", "Why")
     numbers = (False, False, True, True, True, False)
-    return Sheet("What the planner weighed up", heads, numbers, tuple(map(_candidate, found)),
-                 plan.part("chosen").text("why"))  # fmt: skip
+    title = f"What the planner weighed up: {name}" if name else "What the planner weighed up"
+    return Sheet(title, heads, numbers, tuple(map(_candidate, found)),
+                 _chosen(plan.part("chosen")))  # fmt: skip
 
 
-def tree_of(plan: Document) -> Node | None:
-    """Modules as a tree by their paths; a container that is not listed sums up what it holds."""
-    listed = plan.parts("tree") or [
-        Document({"path": path, "stages": [stage.whole("stage")]})
-        for stage in plan.parts("stages") for path in stage.texts("modules")
-    ]  # fmt: skip
-    root = Node(name_of(plan, "model") if plan.text("model") else "module", "")
-    known = {"": root}
-    for each in listed[:MOST_NODES]:
-        node = _place(known, each.text("path", 300))
-        if node is not None:
-            node.ms, node.parameters = each.number("ms") or 0.0, each.number("parameters") or 0.0
-            node.stages = frozenset(int(value) for value in each.numbers("stages"))
-    _sum_up(root)
-    return root if root.children or root.stages else None
+def _chosen(chosen: Document) -> str:
+    strategy, why = chosen.text("strategy", 60), chosen.text("why")
+    return f"Chosen: {strategy}{f'; {why}' if why else ''}." if strategy else ""
 
 
-def _place(known: dict[str, Node], path: str) -> Node | None:
-    """The node of a path, with the containers on the way to it."""
-    names = path.split(".") if path else []
-    if len(names) > MOST_DEPTH or len(known) > 2 * MOST_NODES:
-        return None
-    for depth, name in enumerate(names, 1):
-        at = ".".join(names[:depth])
-        if at not in known:
-            known[at] = Node(name or "?", at)
-            known[".".join(names[: depth - 1])].children.append(known[at])
-    return known[path]
-
-
-def _sum_up(node: Node) -> None:
-    for each in node.children:
-        _sum_up(each)
-    node.ms = max(node.ms, sum(each.ms for each in node.children))
-    node.parameters = max(node.parameters, sum(each.parameters for each in node.children))
-    node.stages = node.stages.union(*(each.stages for each in node.children))
-
-
-def _shown(node: Node) -> Node:
-    """The node with long runs of neighbours of one stage as one."""
-    children: list[Node] = []
-    for stage, run in groupby(map(_shown, node.children), key=lambda each: each.stage):
-        own = list(run)
-        most = MOST_IN_ROW if len(own) < len(node.children) else MOST_OF_ONE
-        is_long = stage is not None and len(own) > most
-        children += [_together(own)] if is_long else own
-    return Node(node.name, node.path, node.ms, node.parameters, node.stages, children)
-
-
-def _together(own: Sequence[Node]) -> Node:
-    return Node(
-        f"{own[0].name} … {own[-1].name}", f"{own[0].path} … {own[-1].path}", sum(each.ms for each in own),
-        sum(each.parameters for each in own), own[0].stages, list(own),
-    )  # fmt: skip
-
-
-def _is_open(node: Node, is_root: bool) -> bool:
-    return bool(node.children) and (is_root or node.stage is None)
-
-
-def _open_leaves(node: Node, is_root: bool = True) -> Iterator[Node]:
-    if not _is_open(node, is_root):
-        yield node
-        return
-    for each in node.children:
-        yield from _open_leaves(each, False)
-
-
-def _drawn(theme: Theme, node: Node, depth: int, left: list[int]) -> dict[str, Any]:
-    """As the chart takes it; what is closed comes along while there is room, to be opened by a click."""
-    left[0] -= 1
-    is_open = _is_open(node, depth == 0)
-    with_children = node.children and (is_open or left[0] >= len(node.children))
-    children = (
-        [_drawn(theme, each, depth + 1, left) for each in node.children] if with_children else []
-    )
-    colour, symbol = _looks(node)
-    drawn: dict[str, Any] = {
-        "name": _told(node), "value": look.digits(node.ms), "symbol": symbol, "symbolSize": 11,
-        "itemStyle": {"color": colour, "borderColor": colour},
-        "label": {"formatter": _label(node, is_open)},
+def _option(theme: Theme, drawn: dict[str, Any], label_px: int) -> dict[str, Any]:
+    label = {
+        "position": "top", "align": "left", "color": theme.text, "fontSize": theme.small, "distance": 4,
+        "offset": [-4, 0], "backgroundColor": theme.background, "padding": [0, 2],
     }  # fmt: skip
-    if children:
-        drawn |= {"children": children, "collapsed": not is_open}
-        if not is_open:
-            # a closed node stands where leaves do
-            drawn["label"] |= {
-                "position": "right",
-                "align": "left",
-                "verticalAlign": "middle",
-                "offset": [0, 0],
-            }
-    return drawn
+    series = {
+        "type": "tree", "data": [drawn], "orient": "LR", "roam": False, "left": 16,
+        "right": min(label_px, MOST_LABEL_PX), "top": 28, "bottom": 24, "initialTreeDepth": -1,
+        "expandAndCollapse": True, "edgeShape": "polyline", "edgeForkPosition": "40%",
+        "lineStyle": {"color": theme.muted, "width": 1}, "label": label, "leaves": {"label": LEAF_LABEL},
+        "emphasis": {"disabled": True},
+    }  # fmt: skip
+    on_phone = {"left": 8, "right": min(label_px, MOST_LABEL_PX_NARROW)}
+    return {
+        "tooltip": {"trigger": "item", "triggerOn": "mousemove", "formatter": "{b}"},
+        "media": [{"query": {"maxWidth": look.NARROW_PX}, "option": {"series": [on_phone]}}],
+        "series": [series],
+    }
 
 
-def _looks(node: Node) -> tuple[str, str]:
+@dataclass
+class _Drawing:
+    """How deep the tree is open, how deep its rows are, and how many nodes may still be drawn."""
+
+    theme: Theme
+    most: int
+    deepest: int
+    left: int = MOST_DRAWN
+
+    def row(self, node: Node, depth: int) -> dict[str, Any]:
+        """A leaf or a closed module; all stand in one column, so that no label lies on another's row."""
+        drawn = self.node(node, depth)
+        for _ in range(self.deepest - depth):
+            drawn = {"name": "", "symbol": "none", "children": [drawn], "tooltip": {"show": False},
+                     "label": {"show": False}}  # fmt: skip
+        return drawn
+
+    def node(self, node: Node, depth: int) -> dict[str, Any]:
+        """As the chart takes it; what is closed comes along while there is room, to be opened by a click."""
+        self.left -= 1
+        symbol, style = _looks(self.theme, node)
+        opened = is_open(node, depth, self.most)
+        drawn: dict[str, Any] = {
+            "name": _told(node), "value": look.digits(node.ms), "symbol": symbol, "symbolSize": 11,
+            "itemStyle": style, "label": {"formatter": _label(node, opened)},
+        }  # fmt: skip
+        if opened:
+            drawn["children"] = [
+                (self.node if is_open(each, depth + 1, self.most) else self.row)(each, depth + 1)
+                for each in node.children
+            ]
+        else:
+            drawn["label"] |= LEAF_LABEL
+            if node.children and self.left > len(node.children):
+                drawn["children"] = [self.node(each, depth + 1) for each in node.children]
+                drawn["collapsed"] = True
+        return drawn
+
+
+def _looks(theme: Theme, node: Node) -> tuple[str, dict[str, Any]]:
+    """The symbol and its colour; what several stages compute is only an outline."""
     stage = node.stage
     if stage is None:
-        return GREY, "emptyCircle"
-    return PALETTE[stage % len(PALETTE)], SYMBOLS[stage % len(SYMBOLS)]
+        return "circle", look.hollow(theme, GREY)
+    return SYMBOLS[stage % len(SYMBOLS)], {"color": PALETTE[stage % len(PALETTE)]}
 
 
-def _label(node: Node, is_open: bool) -> str:
+def _label(node: Node, opened: bool) -> str:
     name = node.name if len(node.name) <= MOST_LABEL else f"{node.name[: MOST_LABEL - 1]}…"
-    return name if is_open else " · ".join(filter(None, (name, _stages(node), _ms(node))))
+    return name if opened else " · ".join(filter(None, (name, _stages(node), _ms(node))))
 
 
 def _stages(node: Node) -> str:
@@ -235,11 +175,11 @@ def _told(node: Node) -> str:
     return "\n".join(filter(None, (node.path or node.name, _stages(node), _ms(node), many)))
 
 
-def _notes(plan: Document, root: Node) -> list[str]:
+def _notes(plan: Document, is_closed: bool) -> list[str]:
     cuts = plan.texts("cuts")[:MOST_STAGES]
     notes = [plan.text("sentence"), *map(_stage_text, plan.parts("stages")[:MOST_STAGES])]
-    notes.append(f"Cuts: {', '.join(cuts)}." if cuts else "")
-    if any(each.children for each in _open_leaves(_shown(root))):
+    notes.append(f"Cuts: {', '.join(cuts)}." if cuts and not plan.text("sentence") else "")
+    if is_closed:
         notes.append("A module that one stage computes as a whole is closed; a click opens it.")
     return [note for note in notes if note]
 

@@ -127,16 +127,12 @@ def scaling(curves: Sequence[Curve], model: str = "", dark: bool = False) -> Fig
     title = f"{TITLE}: {model}" if model else TITLE
     if not own:
         return look.nothing("scaling", title, QUESTION, theme, NOTHING)
-    ranks = [point.ranks for each in own for point in each.points]
-    is_log = max(ranks) > LOG_SPAN * min(ranks)
-    series = [one for at, each in enumerate(own) for one in _series(at, each)]
+    series = [one for at, each in enumerate(own) for one in _series(theme, at, each)]
     names = [*(each.name for each in own), IDEAL]
     option = {
-        "grid": parts.grid(),
-        "legend": parts.legend(theme, names, show=True, type="plain", **look.SMALL_ICONS),
-        "media": look.narrow(len(names)),
+        **look.legend_above(theme, names),
         "tooltip": {"trigger": "item", "formatter": "{b}"},
-        **_axes(theme, ranks, own[0].points[0].rate.unit, is_log),
+        **_axes(theme, own),
         "series": [*_ideals(own), *series],
     }
     return look.figure("scaling", title, QUESTION, option, theme, _notes(own))
@@ -184,22 +180,32 @@ def _law(law: Document, batch: float | None, ranks: int) -> Law | None:
     return Law(rate, slowest, fastest, fitted, law.number("held_out_error"))
 
 
-def _axes(theme: Theme, ranks: Sequence[int], unit: str, is_log: bool) -> dict[str, Any]:
+def _axes(theme: Theme, curves: Sequence[Curve]) -> dict[str, Any]:
+    """Of powers where the ranks span many, else from 0."""
+    points = [point for each in curves for point in each.points]
+    ranks, unit = [each.ranks for each in points], points[0].rate.unit
+    rates = [
+        *(each.median for each in points),
+        *(each.rate_of_rank * each.last.ranks for each in curves),
+    ]
     y = f"Throughput ({unit})" if unit else "Throughput"
-    if is_log:
-        bounds = look.around(min(ranks), max(ranks))
+    if max(ranks) > LOG_SPAN * min(ranks) and min(rates) > 0:
+        low, high = min(rates), max(rates)
+        ticks = sorted(set(ranks))
         return {
-            "xAxis": parts.log_axis(theme, "Ranks", **bounds | {"logBase": 2}),
-            "yAxis": parts.as_y(parts.log_axis(theme, y, logBase=2)),
+            "xAxis": parts.log_axis(theme, "Ranks", **look.at_values(ticks, ticks[0], ticks[-1])),
+            "yAxis": parts.as_y(parts.log_axis(theme, y, **look.powers(low, high))),
         }
-    last = max(ranks) + max(1, max(ranks) // 10)
+    last = max(ranks) + max(0.4, max(ranks) / 20)
     return {
-        "xAxis": parts.value_axis(theme, "Ranks", min=0, max=last, minInterval=1),
+        "xAxis": parts.value_axis(
+            theme, "Ranks", min=0, max=last, minInterval=1, axisLabel={"showMaxLabel": False}
+        ),
         "yAxis": parts.as_y(parts.value_axis(theme, y, min=0)),
     }
 
 
-def _series(at: int, curve: Curve) -> list[dict[str, Any]]:
+def _series(theme: Theme, at: int, curve: Curve) -> list[dict[str, Any]]:
     colour, symbol = PALETTE[at % len(PALETTE)], SYMBOLS[at % len(SYMBOLS)]
     measured = [(float(each.ranks), each.median) for each in curve.points]
     ends = ends_of((float(each.ranks), each.rate) for each in curve.points)
@@ -207,23 +213,23 @@ def _series(at: int, curve: Curve) -> list[dict[str, Any]]:
         parts.marks(curve.name, symbol, 9, colour, [_item(curve, each) for each in curve.points]),
         look.line(curve.name, colour, "solid", measured),
         look.bars(curve.name, colour, ends),
-        *_predicted(curve, colour, symbol),
+        *_predicted(theme, curve, colour, symbol),
     ]
 
 
-def _predicted(curve: Curve, colour: str, symbol: str) -> list[dict[str, Any]]:
+def _predicted(theme: Theme, curve: Curve, colour: str, symbol: str) -> list[dict[str, Any]]:
     """Hollow marks, wide pale strokes for the intervals, and a dashed line."""
     known = [(float(each.ranks), each.law) for each in curve.points if each.law]
     if not known:
         return []
     ends = [(ranks, law.low, law.high) for ranks, law in known]
-    hollow = f"empty{symbol.capitalize()}"
     marks = [{"value": [ranks, look.digits(law.rate)], "name": _law_text(curve, ranks, law)}
              for ranks, law in known]  # fmt: skip
     return [
         look.bars(curve.name, colour, ends, width=9, opacity=0.25),
         look.line(curve.name, colour, "dashed", [(ranks, law.rate) for ranks, law in known]),
-        parts.marks(curve.name, hollow, 7, colour, marks) | {"z": 4},
+        parts.marks(curve.name, symbol, 8, colour, marks)
+        | {"itemStyle": look.hollow(theme, colour), "z": 4},
     ]
 
 

@@ -125,4 +125,4 @@ def _told(lane: str, begin: float, end: float) -> str:
 def _notes(found: Timeline) -> list[str]:
     hidden = [f"{share(value)} of {lane}" for lane, value in found.hidden.items()]
     behind = f"Hidden behind compute: {', '.join(hidden)}." if hidden else ""
-    return [note for note in (found.sentence, behind) if note]
+    return [note for note in (found.sentence or behind,) if note]
