@@ -76,7 +76,7 @@ def offsets_by(
 
     The other ranks answer, and know nothing afterwards.
     """
-    first = {machine: at for at, machine in reversed(list(enumerate(machines)))}
+    first = {machine: machines.index(machine) for machine in machines}
     if rank:
         if first[machines[rank]] == rank:
             answer(messages, clock, num)
@@ -84,25 +84,24 @@ def offsets_by(
     known = {
         machine: ask(messages, at, clock, num) if at else Offset() for machine, at in first.items()
     }
-    # in the order of the ranks, which is that of their answers
     return [known[machine] for machine in machines]
 
 
-def ask(messages: Messages, other: int, clock: Clock = time.monotonic, num: int = 1) -> Offset:
+def ask(
+    messages: Messages, other: int, clock: Clock = time.monotonic, num: int = NUM_EXCHANGES
+) -> Offset:
     """Rank 0's part of the exchanges with another rank."""
-    best: Offset | None = None
+    trips = []
     for _ in range(num):
         sent = clock()
         messages.send(sent, other)
         theirs = messages.receive(other)
         received = clock()
-        trip = Offset(theirs - (sent + received) / 2, (received - sent) / 2)
-        if best is None or trip.uncertainty_s < best.uncertainty_s:
-            best = trip
-    return best or Offset()
+        trips.append(Offset(theirs - (sent + received) / 2, (received - sent) / 2))
+    return min(trips, key=lambda each: each.uncertainty_s)
 
 
-def answer(messages: Messages, clock: Clock = time.monotonic, num: int = 1) -> None:
+def answer(messages: Messages, clock: Clock = time.monotonic, num: int = NUM_EXCHANGES) -> None:
     """The other rank's part: its clock as soon as it is asked."""
     for _ in range(num):
         messages.receive(0)
