@@ -121,9 +121,9 @@ def _works(points: Sequence[Point], cores: float | None) -> tuple[Work, ...]:
     seconds = np.array([each.profile.work_s for each in points])
     turns = np.array([share_of_core(each.per_machine, cores) for each in points])
     busy = np.array([busy_part(each.per_machine, cores) for each in points])
-    most = samples.max()
+    most = float(samples.max())
     tried = []
-    for fixed in FIXED_PARTS if len(np.unique(samples)) > 1 else (0.0,):
+    for fixed in FIXED_PARTS.tolist() if len(np.unique(samples)) > 1 else (0.0,):
         shape = (fixed + (1 - fixed) * samples / most) * turns
         columns = np.stack([shape, shape * busy], axis=1) / seconds[:, None]
         whole, slower = _positive(columns)

@@ -90,35 +90,40 @@ def efficiency_sentence(points: Sequence[Measured]) -> str:
 
 def stop_sentence(points: Sequence[Measured], scaling: Literal["weak", "strong"]) -> str:
     """The first size that is not surely faster than the one before, and what is to blame."""
-    for before, after in pairwise(points):
-        if surely_less(before.throughput, after.throughput):
-            continue
-        rates = f"{_number(after)} against {_number(before)} samples/s"
-        why = blame_sentence(before, after, scaling)
-        if surely_less(after.throughput, before.throughput):
-            slow = f"{_ranks(after.ranks)} are slower than {before.ranks} ({rates})"
-            return f"Scaling stops at {_ranks(before.ranks)}: {slow}{why}."
-        same = f"{_ranks(after.ranks)} make no sure difference ({rates})"
-        return f"Scaling stops at {_ranks(before.ranks)}: {same}{why}."
-    last = points[-1]
-    loss = blame_sentence(points[0], last, scaling)
-    most = f"Throughput grows up to {_ranks(last.ranks)}, the most that were measured"
-    return f"{most}; it is below linear{loss}." if loss else f"{most}."
+    pair = stop_of(points)
+    if pair is None:
+        last = points[-1]
+        loss = blame_sentence(points[0], last, scaling)
+        most = f"Throughput grows up to {_ranks(last.ranks)}, the most that were measured"
+        return f"{most}; it is below linear{loss}." if loss else f"{most}."
+    before, after = pair
+    why = blame_sentence(before, after, scaling)
+    return f"Scaling stops at {_ranks(before.ranks)}: {_comparison(before, after)}{why}."
+
+
+def stop_of(points: Sequence[Measured]) -> tuple[Measured, Measured] | None:
+    """The first size that is not surely faster than the one before, after that one."""
+    faster = (
+        (before, after)
+        for before, after in pairwise(points)
+        if not surely_less(before.throughput, after.throughput)
+    )
+    return next(faster, None)
 
 
 def host_sentences(points: Sequence[Measured], scaling: Literal["weak", "strong"]) -> list[str]:
-    """Whether several hosts are slower than a full one."""
+    """Whether several hosts are slower than a full one, beyond what is said of where scaling stops."""
     inside = [each for each in points if each.hosts == 1]
     if not inside:
         return []
     one = max(inside, key=lambda each: each.throughput.median)
-    found = []
-    for each in points:
-        if each.hosts > 1 and surely_less(each.throughput, one.throughput):
-            why = blame_sentence(one, each, scaling)
-            rates = f"{_number(each)} against {_number(one)} samples/s"
-            found.append(f"{each.hosts} hosts are slower than 1 ({rates}){why}.")
-    return found
+    return [
+        f"{_comparison(one, each)}{blame_sentence(one, each, scaling)}."
+        for each in points
+        if each.hosts > 1
+        and surely_less(each.throughput, one.throughput)
+        and stop_of(points) != (one, each)
+    ]
 
 
 def blame_sentence(before: Measured, after: Measured, scaling: Literal["weak", "strong"]) -> str:
@@ -202,6 +207,17 @@ def _reason(part: str, was_s: float, now_s: float, ideal_s: float, after: Measur
     if part == "data":
         return f"loading data takes {now}, {ideal} would be linear"
     return f"the optimiser takes {now}, {ideal} would be linear"
+
+
+def _comparison(before: Measured, after: Measured) -> str:
+    """As `3 ranks are slower than 2 (640 against 1,280 samples/s)`; of full hosts it counts hosts."""
+    rates = f"({_number(after)} against {_number(before)} samples/s)"
+    by_host = before.hosts == 1 < after.hosts and before.ranks > 1
+    more, less = (after.hosts, before.hosts) if by_host else (after.ranks, before.ranks)
+    many = f"{more:,} {'hosts' if by_host else 'ranks'}"
+    if surely_less(after.throughput, before.throughput):
+        return f"{many} are slower than {less:,} {rates}"
+    return f"{many} make no sure difference to {less:,} {rates}"
 
 
 def _median(values: Sequence[float]) -> float:
