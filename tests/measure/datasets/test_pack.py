@@ -169,6 +169,21 @@ def test_a_source_that_is_damaged_is_not_packed(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["source"]
 
 
+def test_a_data_set_whose_manifest_is_damaged_is_not_taken_for_images(tmp_path: Path) -> None:
+    folder = written("files", tmp_path / "source").folder
+    (folder / "manifest.json").write_text("{}")
+    with pytest.raises(HakaruError, match="no data set of Hakaru"):
+        pack(folder, tmp_path / "out", "tar")
+
+
+def test_a_manifest_of_something_else_is_no_hindrance(images: Path, tmp_path: Path) -> None:
+    (images / "manifest.json").symlink_to("/dev/zero")
+    assert pack(images, tmp_path / "linked", "tar").manifest.num_samples == 11
+    (images / "manifest.json").unlink()
+    (images / "manifest.json").write_text('{"name": "a web app"}')
+    assert pack(images, tmp_path / "other", "tar").manifest.num_samples == 11
+
+
 @pytest.mark.parametrize("layout", NAMES)
 @pytest.mark.parametrize("change", ["bytes", "more", "fewer", "label"])
 def test_a_source_that_changes_meanwhile_is_noticed(

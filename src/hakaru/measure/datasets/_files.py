@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
@@ -78,6 +79,19 @@ def _read_rest(handle: int, data: bytes, num_bytes: int, offset: int) -> bytes:
         parts.append(os.pread(handle, num_bytes - have, offset + have))
         have += len(parts[-1])
     return b"".join(parts)
+
+
+def sync_file_system(folder: Path) -> None:
+    """All that was written to the folder's file system is on the disk; one call for a million files."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+        if call is None:  # not Linux
+            os.sync()
+        elif call(handle) != 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    finally:
+        os.close(handle)
 
 
 class Opened(Generic[T]):

@@ -19,13 +19,12 @@ import numpy as np
 
 from hakaru.errors import HakaruError
 from hakaru.measure.datasets._files import Handle, damaged
-from hakaru.measure.datasets._manifest import Manifest, load_manifest, save_manifest
+from hakaru.measure.datasets._manifest import INDEX, Manifest, load_manifest, save_manifest
 from hakaru.measure.datasets._sample import Sample, check_sample, split_name
 from hakaru.measure.datasets._table import Table, TableWriter, check_ends, read_table, sync
 from hakaru.registry import Registry
 
 NAMES = ("files", "tar", "hdf5", "npz", "zip", "packed")
-INDEX = "index.bin"
 SHARD_BYTES = 512 << 20
 LEAST_SHARD = 1 << 16
 Progress = Callable[[int], None]  # called with the bytes done so far

@@ -13,9 +13,9 @@ from hakaru.errors import HakaruError
 from hakaru.measure.datasets._files import damaged, file_size, open_regular, read_at
 from hakaru.safety.files import replace_file
 
-MANIFEST, CLASSES = "manifest.json", "classes.txt"
+MANIFEST, INDEX, CLASSES = "manifest.json", "index.bin", "classes.txt"
 FORMAT, VERSION = "hakaru-dataset", 1
-MOST_BYTES = 64 << 20
+MOST_BYTES, LOOKED_AT = 64 << 20, 200
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9]+)?")
 CHECKSUM = re.compile(r"[0-9a-f]{16}")
 
@@ -37,11 +37,13 @@ class Manifest:
 
 
 def is_dataset(folder: Path) -> bool:
-    """Whether a folder claims to be a data set of ours."""
+    """Whether a folder claims to be a data set of ours, also a damaged one."""
     try:
-        return f'"{FORMAT}"' in (folder / MANIFEST).read_text(encoding="utf-8")[:200]
-    except (OSError, UnicodeDecodeError):
+        with open(open_regular(folder / MANIFEST), "rb") as file:
+            head = file.read(LOOKED_AT)
+    except (HakaruError, OSError):
         return False
+    return FORMAT.encode() in head or (folder / INDEX).exists()
 
 
 def save_manifest(manifest: Manifest, folder: Path) -> None:

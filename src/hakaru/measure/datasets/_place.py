@@ -57,9 +57,12 @@ def check_space(folder: Path, layout: Layout, num_samples: int, num_bytes: int) 
     each = layout.extra_bytes + ROW.itemsize + NAME_BYTES
     needed = round(num_bytes * (1 + RESERVE)) + num_samples * each
     there = folder.absolute()
-    while not there.exists():
-        there = there.parent
-    found = os.statvfs(there)
+    try:
+        while not there.exists():
+            there = there.parent
+        found = os.statvfs(there)
+    except OSError as error:
+        raise HakaruError(f"{there}: cannot be looked at: {error.strerror}") from None
     free, files = found.f_bavail * found.f_frsize, num_samples * layout.extra_files
     if needed > free:
         raise HakaruError(

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hakaru.errors import HakaruError
-from hakaru.measure.datasets._files import damaged, file_size, open_regular, read_at
+from hakaru.measure.datasets._files import (
+    damaged,
+    file_size,
+    open_regular,
+    read_at,
+    sync_file_system,
+)
 from hakaru.measure.datasets._layout import LAYOUTS, Layout, Reader, write_index
 from hakaru.measure.datasets._manifest import Manifest
 from hakaru.measure.datasets._sample import Sample
@@ -39,7 +45,7 @@ class FilesSink:
         return 0, 0
 
     def finish(self, table: TableWriter) -> Sequence[Path]:
-        os.sync()  # once, where fsync would wait for the disk a million times
+        sync_file_system(self._folder)
         return [write_index(table, self._folder)]
 
     def close(self) -> None:

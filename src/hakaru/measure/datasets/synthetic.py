@@ -69,7 +69,7 @@ def ensure(
     `progress` is called with the bytes written so far. Nothing is written where the disk has not the space.
     """
     chosen, origin = find_layout(layout), origin_of(seed, total_bytes)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if _is_taken(folder):
         return _matching(folder, chosen, origin)
     check_space(folder, chosen, num_samples_about(total_bytes), total_bytes)
     made = samples(seed, total_bytes)
@@ -92,6 +92,13 @@ def _checked_volume(total_bytes: int) -> int:
             f"a synthetic data set of {total_bytes:,} bytes is too small; ask for {LEAST_BYTES:,} at least"
         )
     return total_bytes
+
+
+def _is_taken(folder: Path) -> bool:
+    try:
+        return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise HakaruError(f"{folder}: cannot be looked at: {error.strerror}") from None
 
 
 def _matching(folder: Path, layout: Layout, origin: Mapping[str, Any]) -> Reader:
