@@ -84,6 +84,9 @@ def fit_sizes(epochs: Mapping[float, Sequence[float]], memory_mib: float | None)
             "Too few epochs to tell whether there is a knee: measure more, with a larger --budget."
         )
         return SizeFit("unsure", straight, _above(table, split), None, None, None, None, words)
+    if _slope_before(table, bend) <= 0:
+        words = "Smaller data sets took as long as larger ones: choose larger sizes, whose epochs are longer."
+        return SizeFit("unsure", straight, _above(table, split), None, None, None, None, words)
     if bend.chance < MOST_CHANCE and bend.excess >= LEAST_EXCESS:
         return _with_knee(table, bend, memory_mib)
     state: State = "none" if bend.most_excess <= MOST_EXCESS else "unsure"
@@ -147,6 +150,12 @@ def _find_bend(table: _Table) -> _Bend | None:
     rise = float(units[best] @ rest / lengths[best])
     error = abs(rise / found[best]) if found[best] else 0.0
     return _sized(table, float(places[best]), chance, rise, error, freedom)
+
+
+def _slope_before(table: _Table, bend: _Bend) -> float:
+    """Where epochs do not grow below the bend, something else than data takes their time."""
+    chosen = table.only(table.x <= bend.place)
+    return _line(chosen.x, chosen.y, chosen.weight)[1]
 
 
 def _student(rests: Floats, units: Floats, freedom: int) -> Floats:

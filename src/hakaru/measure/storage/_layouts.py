@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hakaru.measure._base import AUTO, Part, Value
+from hakaru.measure._base import Part, Value
 from hakaru.measure.context import Context
 from hakaru.measure.storage._compare import answer
 from hakaru.measure.storage._consumer import Nothing
@@ -17,6 +17,7 @@ from hakaru.measure.storage._epoch import Epoch, run_epoch
 from hakaru.measure.storage._group import Group
 from hakaru.measure.storage._loader import Loader, Plan
 from hakaru.measure.storage._store import (
+    TEMPORARY,
     Store,
     check_layout,
     data_folder,
@@ -37,7 +38,7 @@ class Settings:
     workers: int = 2
     prefetch: int = 2
     mib: int = 16
-    path: str = AUTO
+    path: str = TEMPORARY
     decode: str = "raw"
     image: int = 64
     batch: int = 16
@@ -78,7 +79,7 @@ class Comparison:
         if is_dataset(folder):
             store = stack.enter_context(existing_store(folder))
             return {store.layout: self._entry(stack, store)}
-        keep = self.settings.path != AUTO
+        keep = self.settings.path != TEMPORARY
         names, mib = dict.fromkeys(self.settings.layouts), self.settings.mib
         return {
             name: self._entry(

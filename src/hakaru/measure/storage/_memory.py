@@ -7,7 +7,7 @@ which the kernel counts to whom reads a page first. Without rights to that the m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,11 +52,6 @@ def files_room(mib: int) -> Iterator[Room]:
     """A group that caches so many MiB of files; `Unavailable` where this machine or user cannot make one."""
     with memory_limit(FREE_BYTES) as group:
         yield Room(group, mib * MIB)
-
-
-def shared_out(mib: int, ranks: Sequence[str], me: int) -> int:
-    """One host's room, shared by its ranks; `ranks` names the host of each."""
-    return max(1, mib // ranks.count(ranks[me]))
 
 
 def _number(path: Path) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hakaru.errors import HakaruError
-from hakaru.measure._base import AUTO, WrongResult
+from hakaru.measure._base import WrongResult
 from hakaru.measure.datasets import Reader, layout_names, open_dataset
 from hakaru.measure.storage._cache import Eviction, evict
 from hakaru.measure.storage._counters import IN_MEMORY, FileSystem, file_system_of
@@ -27,6 +27,7 @@ from hakaru.measure.storage._samples import NULL_BYTES, Null, Source
 from hakaru.registry import hint
 
 MIB = 1 << 20
+TEMPORARY = "temporary"  # in place of a path
 NULL = "null"  # the layout that reads nothing
 SEED = 0
 CHECKED = 8  # samples of which the checksum is compared at the end
@@ -82,7 +83,7 @@ class Store:
 @contextmanager
 def data_folder(group: Group, path: str) -> Iterator[Path]:
     """The user's folder, or a new one on a local disk that is removed at the end."""
-    if path != AUTO:
+    if path != TEMPORARY:
         folder = Path(path).expanduser().absolute()
         missing = f"path={path}: this is no folder; make it first: mkdir -p {path}"
         group.agree(None if folder.is_dir() else missing)

@@ -1,16 +1,14 @@
-"""The sweep of data sizes: what it takes, in which order, and what its parts say."""
+"""The sweep of data sizes: what it takes, in which order, and when it stops."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hakaru.errors import HakaruError
-from hakaru.measure._base import AUTO, Part, Value
+from hakaru.measure._base import Part
 from hakaru.measure.context import Context
 from hakaru.measure.node.memory import available_bytes
 from hakaru.measure.storage._consumer import (
@@ -20,77 +18,37 @@ from hakaru.measure.storage._consumer import (
     find_consumer,
     image_of,
     null_batch,
-    sizes_of,
 )
-from hakaru.measure.storage._epoch import Epoch, run_epoch
-from hakaru.measure.storage._fit import SizeFit, fit_sizes
+from hakaru.measure.storage._epoch import run_epoch
 from hakaru.measure.storage._group import Group
 from hakaru.measure.storage._loader import Loader, Plan
 from hakaru.measure.storage._memory import MIB, Room, files_room
-from hakaru.measure.storage._needed import Needed, needed_by
+from hakaru.measure.storage._outcome import Memory, Point, Result, Settings, parts_of
 from hakaru.measure.storage._sizes import LEAST_EPOCHS, Schedule, Speed, parse_sizes, schedule
-from hakaru.measure.storage._store import NULL, Store, check_layout, data_folder, open_store
-from hakaru.measure.storage._timeline import Timeline
+from hakaru.measure.storage._store import (
+    NULL,
+    TEMPORARY,
+    Store,
+    check_layout,
+    data_folder,
+    open_store,
+)
 from hakaru.measure.storage._trace import trace
 from hakaru.measure.truth import Unavailable
 
 MACHINE = "machine"
-USUAL_MIB = 64  # of files in memory, where nobody says how many
+MOST_DIGITS = 9
 TRIAL_STEPS = 3
 FOR_TRACE_S = 3.0  # of the budget: the profiler takes a moment to start
-HOW_TO_GET_MORE = (
-    "The memory of the loader could not be limited ({why}), so that all sizes fit into it. For larger ones "
-    "run this as root where control groups are writable, or name sizes above the machine's memory: "
-    "--param sizes=…GiB"
-)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """`memory` is in MiB, or auto; 0 is the machine's. `most_bytes_s` holds the loader back, for tests."""
-
-    model: str = "alexnet"
-    layout: str = "packed"
-    workers: int = 2
-    memory: Value = AUTO
-    sizes: str = "1/4+1/2+1+2"
-    path: str = AUTO
-    image: int = 64
-    batch: int = 16
-    prefetch: int = 2
-    most_bytes_s: float | None = None
-
-
-@dataclass
-class Point:
-    """One size: a cold epoch and steady ones."""
-
-    mib: int
-    total_bytes: int
-    filesystem: str | None
-    cold: Epoch
-    eviction: str  # what is wrong with it
-    steady: list[Epoch] = field(default_factory=list)
-
-
-@dataclass
-class _Result:
-    points: list[Point] = field(default_factory=list)
-    loader_only: Epoch | None = None
-    timeline: Timeline | None = None
-
-
-@dataclass(frozen=True)
-class _Memory:
-    """What caches the files: a limited group of workers, or the machine."""
-
-    mib: int
-    room: Room | None
-    why_not: str = ""
-
-    @property
-    def stored_mib(self) -> int:
-        return self.mib if self.room is not None else 0
+def parse_memory(text: str) -> int:
+    """MiB, or 0 for all of the machine's."""
+    if text == MACHINE:
+        return 0
+    if not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise HakaruError(f"memory={text[:40]!r}: expected MiB as a whole number, or {MACHINE}")
+    return int(text)
 
 
 class Sweep:
@@ -109,42 +67,45 @@ class Sweep:
             folder = stack.enter_context(data_folder(self.group, self.settings.path))
             consumer = find_consumer(self.settings.model, self.settings.image, self.device)
             stack.callback(consumer.close)
-            sizes = parse_sizes(self.settings.sizes, memory.mib if memory.room else USUAL_MIB)
+            sizes = parse_sizes(self.settings.sizes, memory.whole_mib)
             speed = self._speed(folder, memory, consumer, sizes[0])
             spare_s = 0.0 if self.settings.model == NONE else FOR_TRACE_S
             left_s = budget_s - self._since(begin) - spare_s
             plan = schedule(sizes, speed, left_s)
             result = self._measure(folder, memory, consumer, plan, speed, begin + budget_s)
-        return _parts(self.settings, plan, result, memory, self.image)
+        return parts_of(self.settings, plan, result, memory, self.image)
 
     @contextmanager
-    def _memory(self) -> Iterator[_Memory]:
-        """A limit for the workers where it is asked for, or can be had."""
+    def _memory(self) -> Iterator[Memory]:
+        """A limit for the workers where it is asked for and can be had on all hosts."""
         wanted = self.settings.memory
-        if wanted == 0 or self.settings.layout == NULL:
-            yield _Memory(self._machine_mib(), None, "the machine's memory was asked for")
+        if not wanted or self.settings.layout == NULL:
+            machine = self._machine_mib()
+            yield Memory(machine, wanted or machine, None)
             return
-        mib = USUAL_MIB if wanted == AUTO else int(wanted)
         with ExitStack() as stack:
-            try:
-                if not self.settings.workers:
-                    raise Unavailable("a memory limit is for loader workers: use workers=1 or more")
-                room = stack.enter_context(files_room(max(1, mib // self.group.num_local)))
-            except Unavailable as problem:
-                if wanted != AUTO:
-                    raise
-                room, why = None, str(problem).rstrip(".")
-            if room is None:
-                yield _Memory(self._machine_mib(), None, why)
+            room, why = self._room(stack, wanted)
+            why = next((each for each in self.group.share(why) if each), "")
+            if why:
+                yield Memory(self._machine_mib(), wanted, None, why)
             else:
-                yield _Memory(mib, room)
+                yield Memory(wanted, wanted, room)
+
+    def _room(self, stack: ExitStack, mib: int) -> tuple[Room | None, str]:
+        """This rank's part of its host's memory, or why there is none."""
+        if not self.settings.workers:
+            return None, "it is a limit for loader workers, and workers=0 has none"
+        try:
+            return stack.enter_context(files_room(max(1, mib // self.group.num_local))), ""
+        except Unavailable as problem:
+            return None, str(problem).rstrip(".")
 
     def _machine_mib(self) -> int:
         """Of the host that has least of it."""
         least: int = min(self.group.share(available_bytes() or 0))
         return max(1, least // MIB)
 
-    def _speed(self, folder: Path, memory: _Memory, consumer: Consumer, smallest: int) -> Speed:
+    def _speed(self, folder: Path, memory: Memory, consumer: Consumer, smallest: int) -> Speed:
         """How fast training computes on batches that are there, and how fast the loader reads alone."""
         with self._loading(folder, memory, smallest) as (loader, store):
             store.evict(self.group)
@@ -160,7 +121,7 @@ class Sweep:
         return Speed(step_s * steps / mib, cold.seconds / mib, memory.mib)
 
     @contextmanager
-    def _loading(self, folder: Path, memory: _Memory, mib: int) -> Iterator[tuple[Loader, Store]]:
+    def _loading(self, folder: Path, memory: Memory, mib: int) -> Iterator[tuple[Loader, Store]]:
         given = self.settings
         plan = Plan(
             layout=given.layout,
@@ -171,7 +132,7 @@ class Sweep:
             share=self.group.share_of_data,
             most_bytes_s=given.most_bytes_s,
         )
-        keep = given.path != AUTO
+        keep = given.path != TEMPORARY
         group = memory.room.group if memory.room is not None else None
         with (
             open_store(self.group, folder, given.layout, mib, keep) as store,
@@ -184,13 +145,13 @@ class Sweep:
     def _measure(
         self,
         folder: Path,
-        memory: _Memory,
+        memory: Memory,
         consumer: Consumer,
         plan: Schedule,
         speed: Speed,
         until: float,
-    ) -> _Result:
-        result = _Result()
+    ) -> Result:
+        result = Result()
         for mib in plan.sizes:
             if result.points and self._is_late(until, 2 * result.points[-1].cold.seconds):
                 break
@@ -225,7 +186,7 @@ class Sweep:
         return point
 
     def _finish(
-        self, result: _Result, loader: Loader, store: Store, consumer: Consumer, until: float
+        self, result: Result, loader: Loader, store: Store, consumer: Consumer, until: float
     ) -> None:
         """On the largest size: what the loader alone delivers, and a timeline of some steps."""
         if self.settings.model == NONE:
@@ -244,74 +205,3 @@ class Sweep:
         """Whether so many seconds more would be too many; all ranks decide alike."""
         (over,) = self.group.ranks.maximum(time.monotonic() + needed_s - until)
         return over > 0
-
-
-def _parts(
-    settings: Settings, plan: Schedule, result: _Result, memory: _Memory, image: int
-) -> list[Part]:
-    if not result.points:
-        raise HakaruError("no size was measured")
-    times = {
-        point.total_bytes / MIB: [each.seconds for each in point.steady] for point in result.points
-    }
-    fit = fit_sizes(times, memory.mib)
-    needed = needed_by(result.points[-1].steady, result.loader_only)
-    notes = _notes(settings, plan, result, memory)
-    listed = []
-    for point in result.points:
-        facts = _facts(settings, point, memory, image)
-        if point is result.points[-1]:
-            facts |= _of_largest(fit, needed, result.timeline, notes)
-        parameters: dict[str, Value] = {"mib": point.mib, "memory": memory.stored_mib}
-        listed.append(Part(_samples(settings, point), parameters, facts=facts))
-    return listed
-
-
-def _samples(settings: Settings, point: Point) -> dict[str, Sequence[float]]:
-    """A value a steady epoch; what only loads has no utilisation."""
-    found = {"epoch": [each.seconds for each in point.steady]}
-    if settings.model != NONE:
-        found["stall"] = [each.stall for each in point.steady]
-        found["au"] = [each.utilisation for each in point.steady]
-    return dict(found)
-
-
-def _facts(settings: Settings, point: Point, memory: _Memory, image: int) -> dict[str, Any]:
-    epochs = [each.to_json() | {"state": "steady"} for each in point.steady]
-    return {
-        "memory_mib": memory.mib,
-        "is_limited": memory.room is not None,
-        "epochs": [point.cold.to_json() | {"state": "cold"}, *epochs],
-        "cold_problem": point.eviction,
-        "total_bytes": point.total_bytes,
-        "network": sizes_of(settings.model, settings.image) if settings.model != NONE else {},
-        "image": image,
-        "path": settings.path,
-        "filesystem": point.filesystem,
-    }
-
-
-def _of_largest(
-    fit: SizeFit, needed: Needed | None, timeline: Timeline | None, notes: Sequence[str]
-) -> dict[str, Any]:
-    words = [fit.sentence, *([needed.sentence] if needed else []), *notes]
-    return {
-        "fit": fit.to_json(),
-        "needed": needed.to_json() if needed else None,
-        "timeline": timeline.to_json() if timeline else None,
-        "notes": list(notes),
-        "verdict": " ".join(words),
-    }
-
-
-def _notes(settings: Settings, plan: Schedule, result: _Result, memory: _Memory) -> list[str]:
-    """What was not measured, and how to measure it."""
-    found = [plan.note] if plan.note else []
-    measured = {point.mib for point in result.points}
-    if late := [mib for mib in plan.sizes if mib not in measured]:
-        found.append(Schedule((), 0, tuple(late)).note)
-    if memory.room is None and settings.memory == AUTO and settings.layout != NULL:
-        found.append(HOW_TO_GET_MORE.format(why=memory.why_not))
-    if problems := {point.eviction for point in result.points if point.eviction}:
-        found.append(f"Cold epochs may not be cold: {'; '.join(sorted(problems))}.")
-    return found

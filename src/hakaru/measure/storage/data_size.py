@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hakaru.measure._base import (
-    AUTO,
-    NotApplicable,
-    Parameter,
-    Part,
-    Procedure,
-    Quantity,
-    Value,
-    benchmark,
-)
+from hakaru.measure._base import Parameter, Part, Procedure, Quantity, benchmark
 from hakaru.measure.context import Context
 from hakaru.measure.storage._consumer import MODELS, NONE
-from hakaru.measure.storage._sweep import MACHINE, Settings, Sweep
-from hakaru.measure.truth import Unavailable
+from hakaru.measure.storage._outcome import Settings
+from hakaru.measure.storage._store import TEMPORARY
+from hakaru.measure.storage._sweep import Sweep, parse_memory
 
 
 @benchmark(
@@ -32,11 +24,12 @@ from hakaru.measure.truth import Unavailable
                   "What is trained; none only loads.", quick=("alexnet",), choices=MODELS),
         Parameter("layout", ("packed",), "How the samples lie in files; null reads nothing."),
         Parameter("workers", (2,), "Loader workers of each rank.", on_gpu=(8,)),
-        Parameter("memory", (AUTO,), "MiB of memory that cache the files of a host's data set; auto: 64 "
-                  "for the loader's workers where control groups allow it, else the machine's."),
+        Parameter("memory", ("64",), "MiB of memory that cache the files of a host's workers, where control "
+                  "groups can limit it; machine: all of its memory."),
         Parameter("sizes", ("1/4+1/2+1+2",), "Data sets as shares of that memory, or as 64MiB+1GiB.",
                   quick=("1/4+1/2+2",)),
-        Parameter("path", (AUTO,), "A folder for the data sets, which stay there; auto: a temporary one."),
+        Parameter("path", (TEMPORARY,), "A folder for the data sets, which stay there; temporary: a new one "
+                  "on a local disk."),
         Parameter("image", (64,), "Sides of the images that the network gets.", on_gpu=(224,)),
         Parameter("batch", (16,), "Samples of a step and rank.", on_gpu=(64,)),
         Parameter("prefetch", (2,), "Batches that each worker holds ready."),
@@ -54,7 +47,7 @@ def data_size(
     model: str,
     layout: str,
     workers: int,
-    memory: Value,
+    memory: str,
     sizes: str,
     path: str,
     image: int,
@@ -67,7 +60,7 @@ def data_size(
         model=model,
         layout=layout,
         workers=workers,
-        memory=0 if memory == MACHINE else memory,
+        memory=parse_memory(memory),
         sizes=sizes,
         path=path,
         image=image,
@@ -77,9 +70,6 @@ def data_size(
     sweep = Sweep(context, settings)
 
     def run(budget_s: float) -> Sequence[Part]:
-        try:
-            return sweep.run(budget_s)
-        except Unavailable as reason:
-            raise NotApplicable(str(reason)) from None
+        return sweep.run(budget_s)
 
     return Procedure(run, fills_memory=True)
