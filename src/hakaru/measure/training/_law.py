@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hakaru.measure.statistics import Floats, Interval, chi_quantile, middle, normal_quantile
-from hakaru.measure.training._critical import durations, replayed
+from hakaru.measure.training._parts import durations, replayed
 from hakaru.measure.training._table import StepTable
 from hakaru.measure.training._words import law_sentence
 
