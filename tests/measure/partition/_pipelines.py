@@ -1,4 +1,4 @@
-"""Ranks that train small networks in one process and as automatically cut pipelines; prints what they found."""
+"""Ranks that train small networks in one process and as automatically cut pipelines."""
 
 from __future__ import annotations
 

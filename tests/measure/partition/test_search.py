@@ -22,6 +22,7 @@ MACHINES = st.builds(
     Machine,
     st.none() | st.integers(5_000, 80_000),
     st.sampled_from([1e4, 1e5, 1e6, 1e9]),
+    st.sampled_from([0.0, 1e-3]),
     st.integers(0, 2),
 )
 

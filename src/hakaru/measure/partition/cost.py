@@ -14,7 +14,7 @@ from typing import Any, Literal
 from hakaru.measure.partition.graph import Graph
 
 Schedule = Literal["gpipe", "1f1b"]
-SCHEDULES: tuple[Schedule, ...] = ("gpipe", "1f1b")
+SCHEDULES: tuple[Schedule, ...] = ("1f1b", "gpipe")  # the one with less memory first
 USABLE = 0.9  # of a device's memory; the rest is for the allocator and for what is not counted here
 
 
@@ -24,6 +24,7 @@ class Machine:
 
     memory_bytes: int | None = None  # of one device; None: no limit
     link_bytes_s: float = 10e9
+    latency_s: float = 0.0  # of a message over the link
     optimiser_copies: int = 0  # of the parameters: SGD 0, with momentum 1, Adam 2
 
     @property
@@ -32,7 +33,10 @@ class Machine:
 
     def all_reduce_s(self, num_bytes: Any, ranks: int) -> Any:
         """A ring's all-reduce among so many ranks."""
-        return 2 * (ranks - 1) / ranks * num_bytes / self.link_bytes_s
+        return 2 * (ranks - 1) * self.transfer_s(num_bytes / ranks)
+
+    def transfer_s(self, num_bytes: Any) -> Any:
+        return self.latency_s + num_bytes / self.link_bytes_s
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Shape:
 
     def slot_s(self, work: Work, machine: Machine) -> Any:
         """A stage's time for one micro-batch."""
-        crossing = 2 * work.crossing_bytes / machine.link_bytes_s
+        crossing = 2 * machine.transfer_s(work.crossing_bytes) * (work.crossing_bytes > 0)
         adding = work.update_s if self.microbatches > 1 else 0.0  # to the gradients of those before
         return work.seconds + crossing + adding
 

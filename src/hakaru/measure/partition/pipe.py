@@ -47,7 +47,7 @@ def pipe_of(
     Without `microbatches` there are as many as stages.
     """
     microbatches = microbatches or num_stages
-    machine = Machine(memory_bytes, link_bytes_s, optimiser_copies)
+    machine = Machine(memory_bytes, link_bytes_s, optimiser_copies=optimiser_copies)
     shape = Shape(schedule, num_stages, microbatches, replicas)
     asked = Asked(
         name or type(module).__name__, num_stages * replicas,

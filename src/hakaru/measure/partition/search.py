@@ -29,6 +29,8 @@ def best_cuts(graph: Graph, shape: Shape, machine: Machine) -> Cost | None:
     Of several the one with the least time in all stages together: it fills the pipeline soonest.
     """
     found = segments_of(graph)
+    if shape.stages >= len(found.ends):
+        return None
     step = shape.step_s(found.work, machine)
     allowed = [
         found.legal & (shape.memory_bytes(found.work, stage, machine) <= machine.limit_bytes)
@@ -47,6 +49,8 @@ def best_cuts(graph: Graph, shape: Shape, machine: Machine) -> Cost | None:
 def least_memory(graph: Graph, shape: Shape, machine: Machine) -> Cost | None:
     """The legal cuts whose fullest stage needs the least memory, whatever the limit."""
     found = segments_of(graph)
+    if shape.stages >= len(found.ends):
+        return None
     needs = [
         np.where(found.legal, shape.memory_bytes(found.work, stage, machine), np.inf)
         for stage in range(shape.stages)
