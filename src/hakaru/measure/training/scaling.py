@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -231,8 +231,9 @@ def _parts(
     study: Study, found: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None]
 ) -> list[Part]:
     plain = [each for each in found if each.variant.compression == "none"]
-    verdict = _verdict(found, plain, scaling)
     cores = plain[0].cores if plain else None
+    following = _next(plain, scaling, fits, cores)
+    verdict = _verdict(found, plain, scaling, following)
     base = next((each for each in plain if each.variant.num_ranks == 1), None)
     parts = []
     for each in found:
@@ -242,7 +243,7 @@ def _parts(
             "culprit": each.culprit.to_json() if each.culprit else None,
             "communication": each.communication.to_json(),
             "law": law,
-            "next": _next(each, plain, scaling, fits, cores),
+            "next": following if plain and each is plain[-1] else None,
             "verdict": verdict,
         }
         samples = samples_of(each.member, each.table)
@@ -261,13 +262,18 @@ def _parts(
     return parts
 
 
-def _verdict(found: Sequence[Found], plain: Sequence[Found], scaling: Scaling) -> str:
-    """Where it stops and why; the network and late ranks; what compression is worth."""
+def _verdict(
+    found: Sequence[Found],
+    plain: Sequence[Found],
+    scaling: Scaling,
+    following: Mapping[str, Any] | None,
+) -> str:
+    """Where it stops and why; the network and late ranks; what compression is worth, and what comes next."""
     said = [scaling_verdict([each.measured for each in plain], scaling)] if plain else []
     last = plain[-1] if plain else None
     if last is not None and last.culprit is not None:
         said.append(_sentence(last.culprit.sentence))
-    if last is not None and last.network:
+    if last is not None and last.network and last.network not in said[0]:
         said.append(_sentence(last.network))
     for each in found:
         if each.variant.compression != "none" and last is not None:
@@ -276,6 +282,8 @@ def _verdict(found: Sequence[Found], plain: Sequence[Found], scaling: Scaling) -
                     compression_sentence(each.variant.compression, last.throughput, each.throughput)
                 )
             )
+    if following is not None:
+        said.append(str(following["sentence"]))
     return " ".join(dict.fromkeys(said))
 
 
@@ -306,22 +314,20 @@ def _law_before(
 
 
 def _next(
-    each: Found, plain: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None],
-    cores: int | None,
-) -> dict[str, Any] | None:  # fmt: skip
-    """Twice the most ranks, by the law of all sizes; it stands with the largest."""
-    if not plain or each is not plain[-1]:
-        return None
+    plain: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None], cores: int | None
+) -> dict[str, Any] | None:
+    """Twice the most ranks that were measured, by the law of all of them."""
     law = _law(plain, scaling, fits, cores)
     if law is None:
         return None
-    times = 2
+    last, times = plain[-1], 2
+    ranks = last.variant.num_ranks * times
     found = law.document(
-        each.variant.num_ranks * times,
-        each.num_hosts * times if each.num_hosts > 1 else 1,
-        each.num_machines * times if each.num_machines > 1 else 1,
+        ranks,
+        last.num_hosts * times if last.num_hosts > 1 else 1,
+        last.num_machines * times if last.num_machines > 1 else 1,
     )
-    return found and found | {"ranks": each.variant.num_ranks * times}
+    return found and found | {"ranks": ranks}
 
 
 def _law(
