@@ -256,36 +256,37 @@ def timeline_document(steps: int = 12) -> dict[str, Any]:
 
 
 NAN = float("nan")
-BAD = "<script>window.hit=1</script>\"'><img src=x onerror=window.hit=1>{a|b}\ud800\x00"
+BAD = "<script>window.hit=1</script>\"'><img src=x onerror=window.hit=1>{a|b}"
+HALF = f"{BAD}\ud800\x00"  # half of a character, which JSON can hold and no file as it is
 HOSTILE: tuple[Any, ...] = (
     None, 7, "text", [], [1, 2], {},
     {"breakdown": "x", "culprit": 3, "communication": [], "law": [1], "verdict": {"a": 1}, "plan": "x",
      "epochs": 4, "fit": 3, "needed": [], "timeline": "t", "label": 9, "loss_gap": "1"},
     {"breakdown": [{"rank": -1, "data": float("nan")}, {"rank": 1e300}, {"rank": True}, 4, None,
-                   {"rank": 0, "host": BAD, "data": "1", "forward": 1e308, "backward": -3, "exposed": None}],
-     "culprit": {"rank": 99, "sentence": BAD}, "communication": {"exposed_ms": float("inf"), "hidden_ms": 0},
-     "law": {"predicted_step_ms": 1e-320, "low_ms": float("nan"), "fitted_on": "1"}, "verdict": BAD,
+                   {"rank": 0, "host": HALF, "data": "1", "forward": 1e308, "backward": -3, "exposed": None}],
+     "culprit": {"rank": 99, "sentence": HALF}, "communication": {"exposed_ms": float("inf"), "hidden_ms": 0},
+     "law": {"predicted_step_ms": 1e-320, "low_ms": float("nan"), "fitted_on": "1"}, "verdict": HALF,
      "loss_gap": float("nan"),
-     "plan": {"model": BAD,
-              "tree": [{"path": "." * 5000}, {"path": BAD, "ms": 1e308, "stages": [0.5, -1, 1e300]},
+     "plan": {"model": HALF,
+              "tree": [{"path": "." * 5000}, {"path": HALF, "ms": 1e308, "stages": [0.5, -1, 1e300]},
                        {"path": "a..b", "stages": ["x", 0]}, 4, {"path": {"a": 1}}],
-              "stages": [{"stage": BAD, "modules": 7}, 3], "cuts": [1, BAD], "chosen": 1,
-              "candidates": [{"strategy": BAD, "step_ms": "x", "fits": "yes"}, None]},
-     "epochs": [{"seconds": BAD, "label": BAD, "read_bytes": -1, "delivered_bytes": 0}],
-     "memory_mib": 1e308, "fit": {"slope_below_s_per_gib": 1e308, "knee_mib": "x", "sentence": BAD},
+              "stages": [{"stage": HALF, "modules": 7}, 3], "cuts": [1, HALF], "chosen": 1,
+              "candidates": [{"strategy": HALF, "step_ms": "x", "fits": "yes"}, None]},
+     "epochs": [{"seconds": HALF, "label": HALF, "read_bytes": -1, "delivered_bytes": 0}],
+     "memory_mib": 1e308, "fit": {"slope_below_s_per_gib": 1e308, "knee_mib": "x", "sentence": HALF},
      "needed": {"mb_per_s_now": 1, "for_faster": [{"times": 0}, {"times": 2, "mb_per_s": None}],
-                "sentence": BAD},
-     "timeline": {"lanes": ["a", BAD, 3, "a"], "hidden": {"a": 9e99}, "sentence": BAD,
+                "sentence": HALF},
+     "timeline": {"lanes": ["a", HALF, 3, "a"], "hidden": {"a": 9e99}, "sentence": HALF,
                   "events": [[0, 1, 2], [9, 1, 2], [0, 5, 1], [0, 1], "x", [0.5, 1, 2], [0, NAN, 3]]},
-     "label": BAD, "path": BAD, "filesystem": BAD},
+     "label": HALF, "path": HALF, "filesystem": HALF},
 )  # fmt: skip
 
 
-def hostile_rows(facts: Any) -> list[Measurement]:
+def hostile_rows(facts: Any, **parameters: Any) -> list[Measurement]:
     """A row of each benchmark with the document, and with parameters that are no words or numbers."""
     odd: dict[str, Any] = {
         "model": BAD, "strategy": ["ddp"], "scaling": 1, "compression": None, "batch": "x", "hosts": 1,
-        "ranks": 2, "layout": BAD, "state": 3, "workers": "x", "mib": 64,
+        "ranks": 2, "layout": BAD, "state": 3, "workers": "x", "mib": 64, **parameters,
     }  # fmt: skip
     values = {
         "scaling": "throughput",

@@ -1,4 +1,4 @@
-"""A module as a tree of its parts: built from paths, neighbours of one stage together, open where it is cut."""
+"""A module as a tree of its parts: built from paths, neighbours of one stage joined, open where it is cut."""
 
 from __future__ import annotations
 
