@@ -8,8 +8,9 @@ from typing import Any
 
 from hakaru.measure._base import BENCHMARKS, load_all
 from hakaru.measure.compare import LEAST_CHANGE
+from hakaru.measure.protocol import correlation_of
 from hakaru.measure.record import COUNTS, Measurement, Run, shown_parameters
-from hakaru.measure.statistics import LEAST_LEVEL, Interval
+from hakaru.measure.statistics import LEAST_LEVEL, Interval, median_interval
 from hakaru.measure.verdict import ORDER
 from hakaru.texts import language
 
@@ -30,6 +31,10 @@ class Stored:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.rows = [each for each in run.measurements if not each.is_trial]
+
+    def trials(self, benchmark: str) -> list[Measurement]:
+        """The steps of its search."""
+        return [e for e in self.run.measurements if e.is_trial and e.benchmark == benchmark]
 
     def matching(self, benchmark: str, quantity: str, **wanted: Any) -> list[Measurement]:
         """The rows of these parameters, whatever their verdict."""
@@ -52,10 +57,11 @@ class Stored:
         return found[-1]
 
     def lacking(self, benchmark: str, wanted: Match) -> NotMeasured:
-        """Why there is no number: what the bad rows say, also those of items that were not even begun."""
-        own = [each for each in self.rows if each.benchmark == benchmark]
-        bad = [each for each in own if not counts(each) and fits(each, wanted, or_unknown=True)]
-        return NotMeasured(self._why(benchmark, wanted, bad))
+        """Why there is no number: what bad rows say, if need be those of a study that broke off whole."""
+        bad = [each for each in self.rows if each.benchmark == benchmark and not counts(each)]
+        model = {name: value for name, value in wanted.items() if name == "model"}
+        near = [each for each in bad if fits(each, wanted)]
+        return NotMeasured(self._why(benchmark, wanted, near or [e for e in bad if fits(e, model)]))
 
     def _why(self, benchmark: str, wanted: Match, bad: Sequence[Measurement]) -> str:
         if bad:
@@ -64,18 +70,17 @@ class Stored:
         load_all()
         title = BENCHMARKS.get(benchmark).title if benchmark in BENCHMARKS else benchmark
         texts = [text for text in self.run.left_out if text.startswith(f"{title}:")]
-        asked = shown_parameters(wanted)
+        asked = shown_parameters({k: v for k, v in wanted.items() if not isinstance(v, tuple)})
         nothing = f"run {self.run.id} has no {benchmark}{f' with {asked}' if asked else ''}"
         return "; ".join([nothing, *texts])
 
 
-def fits(each: Measurement, wanted: Match, or_unknown: bool = False) -> bool:
-    """Whether it has these parameters; of a model the name counts, and not the sizes behind its @."""
+def fits(each: Measurement, wanted: Match) -> bool:
+    """Whether it has these parameters, or one of several values; of a model only its name counts."""
     for name, value in wanted.items():
         own = each.parameters.get(name)
-        if own is None and or_unknown:
-            continue
-        if (base_name(own) if name == "model" else own) != value:
+        known = base_name(own) if name == "model" else own
+        if known not in (value if isinstance(value, tuple) else (value,)):
             return False
     return True
 
@@ -98,19 +103,29 @@ def interval_of(each: Measurement) -> Interval:
 
 
 def is_above(first: Measurement, second: Measurement) -> bool | None:
-    """Whether the first median is surely the larger by 1 % or more; None where nobody can tell."""
+    """Whether the first median is surely the larger by 1 % or more; None where nobody can tell.
+
+    Variants of one study are timed in turn, so that their repetitions are compared pair by pair.
+    """
+    if _are_in_turn(first, second):
+        ratios = [one / two for one, two in zip(first.samples, second.samples, strict=True)]
+        return _is_more(median_interval(ratios, correlation=correlation_of(ratios)))
     a, b = interval_of(first), interval_of(second)
-    if min(a.level, b.level) < LEAST_LEVEL or (a.low <= b.high and b.low <= a.high):
-        return None
-    return a.median > b.median * (1 + LEAST_CHANGE)
+    level = min(a.level, b.level)
+    return _is_more(Interval(a.median / b.median, a.low / b.high, a.high / b.low, level))
 
 
-def is_below_limit(each: Measurement, limit: float) -> bool | None:
-    """Whether the whole interval is on one side of a limit."""
-    found = interval_of(each)
-    if found.level < LEAST_LEVEL:
+def _are_in_turn(first: Measurement, second: Measurement) -> bool:
+    is_one_study = (first.benchmark, first.started_at) == (second.benchmark, second.started_at)
+    return is_one_study and len(first.samples) == len(second.samples)
+
+
+def _is_more(ratio: Interval) -> bool | None:
+    if ratio.level < LEAST_LEVEL:
         return None
-    return True if found.high <= limit else False if found.low > limit else None
+    if ratio.low > 1:
+        return ratio.median > 1 + LEAST_CHANGE
+    return False if ratio.high <= 1 + LEAST_CHANGE else None
 
 
 def facts(each: Measurement, *path: str) -> Any:
@@ -157,7 +172,9 @@ def num_ranks(each: Measurement) -> int:
 
 def is_processor(each: Measurement) -> bool:
     """Whether it ran on cores and not on cards."""
-    return "core of " in each.model or "cores of " in each.model
+    return (
+        each.model.startswith("processor") or "core of " in each.model or "cores of " in each.model
+    )
 
 
 def machine_text(each: Measurement) -> str:
