@@ -92,6 +92,22 @@ def test_attention_sees_no_later_word() -> None:
     assert not torch.allclose(before[5:], after[5:])
 
 
+def test_sizes_may_come_as_text() -> None:
+    work = load("vgg16", image="32", width="4", dropout="0.25", hidden="8", classes="3")
+    inputs, _ = work.batch_of(1, 0)
+    module = work.make()
+    assert module(inputs).shape == (1, 3)
+    assert {each.p for each in module.modules() if isinstance(each, torch.nn.Dropout)} == {0.25}
+
+
+@pytest.mark.parametrize(
+    ("name", "image"), [("vgg16", 32), ("alexnet", 63), ("inception-v3", 75), ("resnet50", 1)]
+)
+def test_the_smallest_images_pass_through(name: str, image: int) -> None:
+    work = load(name, **SMALL[name] | {"image": image})
+    assert work.make()(work.batch_of(2, 0)[0]).shape == (2, 10)
+
+
 def test_group_norm_replaces_batch_norm() -> None:
     sizes: dict[str, Any] = SMALL["resnet50"] | {"groups": 4}
     kinds = {type(each).__name__ for each in load("resnet50", **sizes).make().modules()}
@@ -104,10 +120,17 @@ def test_group_norm_replaces_batch_norm() -> None:
         ("resnet5", {}, "did you mean resnet50"),
         ("mlp", {"image": 3}, "mlp has no size 'image'; it has hidden, layers, batch"),
         ("transformer", {"hidden": 10, "heads": 4}, "not a multiple of heads"),
+        ("mlp", {"hidden": "wide"}, "hidden='wide': expected a number"),
+        ("mlp", {"hidden": 0}, "hidden=0: expected a whole number from 1 on"),
+        ("mlp", {"hidden": 1.5}, "hidden=1.5: expected a whole number"),
+        ("vgg16", {"dropout": 1}, "dropout=1: expected 0 to 1"),
+        ("vgg16", {"image": 31}, "image=31: expected 32 pixels or more"),
+        ("alexnet", {"image": 62}, "expected 63 pixels or more"),
+        ("inception-v3", {"image": 74}, "expected 75 pixels or more"),
     ],
 )
 def test_unknown_names_and_sizes_say_what_there_is(
-    name: str, sizes: dict[str, int], expected: str
+    name: str, sizes: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(HakaruError, match=expected):
         load(name, **sizes)

@@ -20,6 +20,8 @@ _FILES = {
     "transformer": "transformer",
 }
 NAMES: tuple[str, ...] = tuple(_FILES)
+DROPOUT = "dropout"
+MAY_BE_ZERO = ("blocks", "groups")  # zero is the published network
 
 
 def load(name: str, **sizes: Any) -> Workload:
@@ -38,5 +40,20 @@ def load(name: str, **sizes: Any) -> Workload:
     known = list(inspect.signature(make).parameters)
     if unknown := [each for each in sizes if each not in known]:
         raise HakaruError(f"{name} has no size {unknown[0]!r}; it has {listed(known)}")
-    found: Workload = make(**sizes)
+    found: Workload = make(**{size: _number(name, size, each) for size, each in sizes.items()})
     return found
+
+
+def _number(name: str, size: str, value: Any) -> int | float:
+    """A size from code or from text: a share for dropout, a whole number for all others."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise HakaruError(f"{name}: {size}={value!r}: expected a number") from None
+    if size == DROPOUT and 0 <= number < 1:
+        return number
+    least = 0 if size in MAY_BE_ZERO else 1
+    if size == DROPOUT or not number.is_integer() or number < least:
+        expected = "0 to 1" if size == DROPOUT else f"a whole number from {least} on"
+        raise HakaruError(f"{name}: {size}={value}: expected {expected}")
+    return int(number)

@@ -8,11 +8,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from hakaru.measure.networks.samples import CLASSES, images_of
+from hakaru.measure.networks.samples import CLASSES, images_of, smallest
 from hakaru.measure.networks.vgg import classifier
 from hakaru.measure.networks.workload import Workload
 
 POOLED = 6
+SMALLEST_IMAGE = 63
 
 
 def workload(
@@ -24,6 +25,7 @@ def workload(
     batch: int = 64,
 ) -> Workload:
     """`width` channels in the first layer, `hidden` numbers between the linear layers; images from 64 on."""
+    smallest("alexnet", image, SMALLEST_IMAGE)
     return Workload(
         name="alexnet",
         make=partial(AlexNet, width, hidden, classes, dropout),

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from hakaru.measure.networks.samples import CLASSES, images_of
+from hakaru.measure.networks.samples import CLASSES, images_of, smallest
 from hakaru.measure.networks.workload import Workload
 
 FULL_WIDTH = 32
@@ -23,6 +23,7 @@ def workload(
     batch: int = 32,
 ) -> Workload:
     """`width` channels in the first layer (full size: 32); images from 75 on."""
+    smallest("inception-v3", image, SMALLEST_IMAGE)
     return Workload(
         name="inception-v3",
         make=partial(Inception, width / FULL_WIDTH, classes, dropout),

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from hakaru.errors import HakaruError
+
 CLASSES = 1000
 TARGET_SEED = 1 << 40  # so that no target repeats an input
 
@@ -14,6 +16,12 @@ TARGET_SEED = 1 << 40  # so that no target repeats an input
 def normal(num: int, seed: int, *shape: int) -> torch.Tensor:
     """Samples of a standard normal distribution."""
     return _each(num, seed, lambda source: torch.randn(shape, generator=source))
+
+
+def smallest(name: str, image: int, least: int) -> None:
+    """Refuse images of which pooling would leave nothing."""
+    if image < least:
+        raise HakaruError(f"{name}: image={image}: expected {least} pixels or more")
 
 
 def images_of(image: int, classes: int, num: int, seed: int) -> tuple[Any, Any]:

@@ -8,11 +8,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from hakaru.measure.networks.samples import CLASSES, images_of
+from hakaru.measure.networks.samples import CLASSES, images_of, smallest
 from hakaru.measure.networks.workload import Workload
 
 STAGES = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))  # channels in widths, convolutions
 POOLED = 7
+SMALLEST_IMAGE = 32
 
 
 def workload(
@@ -24,6 +25,7 @@ def workload(
     batch: int = 32,
 ) -> Workload:
     """`width` channels in the first stage and `hidden` numbers between the linear layers."""
+    smallest("vgg16", image, SMALLEST_IMAGE)
     return Workload(
         name="vgg16",
         make=partial(VGG, width, hidden, classes, dropout),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -22,6 +22,8 @@ from hakaru.measure.training._strategy import Strategy
 from hakaru.measure.training._times import StepTimes
 from hakaru.measure.training._trainer import Trainer
 
+Made = TypeVar("Made")
+
 
 def build_trainer(
     workload: Workload,
@@ -35,20 +37,33 @@ def build_trainer(
     if problem := _problem(strategy, len(ranks), options):
         raise NotApplicable(problem)
     layout = lay_out(strategy, ranks, me, device)
-    trainer: Trainer = IdleTrainer(layout)
-    error: Exception | None = None
-    if not layout.idle:
-        clock = clock_of(device)
-        setup = Setup(
-            workload, strategy, layout, device, options, clock, Spans(clock), Spans(clock),
-            Buckets(clock), {"strategy": str(strategy), "sizes": layout.sizes},
-        )  # fmt: skip
-        try:
-            trainer = RankTrainer(setup)
-        except Exception as found:
-            error = found
-    _agree(error)
-    return trainer
+    if layout.idle:
+        _together(layout, lambda: None)  # the others' module
+        return _together(layout, lambda: IdleTrainer(layout))
+    clock = clock_of(device)
+    setup = Setup(
+        workload, strategy, layout, device, options, clock, Spans(clock), Spans(clock),
+        Buckets(clock), {"strategy": str(strategy), "sizes": layout.sizes},
+    )  # fmt: skip
+    torch.manual_seed(options.seed)
+    # the user's code may fail on one rank, and must not leave the others waiting in a collective
+    module = _together(layout, lambda: workload.make().train())
+    return _together(layout, lambda: RankTrainer(setup, module))
+
+
+def _together(layout: Layout, make: Callable[[], Made]) -> Made:
+    """What this rank makes, if no rank of the world fails; else all raise the first reason, or their own."""
+    made, error = None, None
+    try:
+        made = make()
+    except Exception as found:
+        error = found
+    try:
+        _agree(error)
+    except Exception:
+        layout.close()
+        raise
+    return cast("Made", made)
 
 
 def _problem(strategy: Strategy, world: int, options: Options) -> str | None:
@@ -66,7 +81,7 @@ def _problem(strategy: Strategy, world: int, options: Options) -> str | None:
 
 
 def _agree(error: Exception | None) -> None:
-    """All ranks of the world fail together, each with its own reason or else with the first."""
+    """Raise this rank's error, or another's."""
     if not dist.is_initialized() or dist.get_world_size() == 1:
         if error:
             raise error
@@ -106,11 +121,10 @@ class IdleTrainer:
 class RankTrainer:
     """A rank of the training; ranks that share samples draw the same dropout."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, module: Any) -> None:
         self.setup, self.facts = setup, setup.facts
         options, layout = setup.options, setup.layout
-        torch.manual_seed(options.seed)
-        self.loop = _loop(setup, setup.workload.make().train())
+        self.loop = _loop(setup, module)
         self.optimiser = torch.optim.SGD(self.loop.parameters(), lr=setup.workload.learning_rate)
         self.batches = Batches(
             setup.workload,

@@ -6,6 +6,7 @@ After ZeRO (Rajbhandari et al. 2020). With ddp around it the shards' gradients a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,7 +33,7 @@ def shard(
     mean: bool,
     waits: Spans,
 ) -> Any:
-    """The module with each block sharded over the group, its gradients summed over `copies` if there are any."""
+    """The module with each block sharded over the group; gradients are summed over `copies`, if any."""
     if missing := [each for each in NEEDED if not hasattr(FSDPModule, each)]:
         raise NotApplicable(
             f"fsdp needs a torch with FSDPModule.{missing[0]}; this is {torch.__version__}"
@@ -62,13 +63,29 @@ def shard(
     return module
 
 
-def blocks(module: nn.Module) -> Iterator[nn.Module]:
-    """The elements of its lists and sequences, the outermost ones, that have parameters."""
+def blocks(module: nn.Module) -> list[nn.Module]:
+    """The elements of its lists and sequences, the outermost ones, with parameters that nothing else uses."""
+    whole = _uses(module)
+    found = {id(each): each for each in _elements(module)}
+    return [
+        each
+        for each in found.values()
+        if (own := _uses(each)) and all(whole[key] == count for key, count in own.items())
+    ]
+
+
+def _elements(module: nn.Module) -> Iterator[nn.Module]:
+    is_list = isinstance(module, (nn.ModuleList, nn.Sequential))
     for child in module.children():
-        if isinstance(child, (nn.ModuleList, nn.Sequential)):
-            yield from (each for each in child if any(True for _ in each.parameters()))
+        if is_list and not isinstance(child, (nn.ModuleList, nn.ModuleDict)):
+            yield child
         else:
-            yield from blocks(child)
+            yield from _elements(child)
+
+
+def _uses(module: nn.Module) -> Counter[int]:
+    """How often each parameter occurs in it."""
+    return Counter(id(each) for _, each in module.named_parameters(remove_duplicate=False))
 
 
 class _Plain:

@@ -20,6 +20,7 @@ class Layout:
     sizes: dict[str, int]
     place: dict[str, int]  # this rank's index in each part; empty outside
     groups: dict[str, Any]  # of each part with more than one rank
+    lines: dict[str, list[int]]  # the ranks of each of these groups, in the order of their places
     everyone: Any
 
     @property
@@ -54,17 +55,17 @@ def lay_out(strategy: Strategy, ranks: Sequence[int], me: int, device: str) -> L
         where = (grid == me).nonzero()[0].tolist()
         place = dict(zip(sizes, where, strict=True))
     if len(ranks) == 1:
-        return Layout(sizes, place, {}, None)
+        return Layout(sizes, place, {}, {}, None)
     everyone = _group(list(ranks), me, device)
     groups: dict[str, Any] = {}
+    own: dict[str, list[int]] = {}
     for at, (name, size) in enumerate(sizes.items()):
-        if size == len(ranks):
-            groups[name] = everyone
-        elif size > 1:
-            lines = grid.movedim(at, -1).reshape(-1, size).tolist()
-            found = [_group(line, me, device) for line in lines]
-            groups[name] = next((each for each in found if each), None)
-    return Layout(sizes, place, groups, everyone)
+        lines = grid.movedim(at, -1).reshape(-1, size).tolist() if size > 1 else []
+        for line in lines:
+            group = everyone if size == len(ranks) else _group(line, me, device)
+            if me in line:
+                groups[name], own[name] = group, line
+    return Layout(sizes, place, groups, own, everyone)
 
 
 def _group(ranks: list[int], me: int, device: str) -> Any:

@@ -10,10 +10,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch.distributed as dist
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
 
 from hakaru.measure._base import NotApplicable
 from hakaru.measure.networks.workload import arguments
+from hakaru.measure.partition import pipe_of
 from hakaru.measure.training._clock import Spans
 from hakaru.measure.training._ddp import replicate
 from hakaru.measure.training._setup import Setup
@@ -43,9 +45,14 @@ class PipelineLoop:
         self.is_first = stage_index == 0
         num = micro_batches(setup, num_stages)
         inputs, _ = setup.workload.batch_of(setup.share // num, setup.options.seed)
-        pipe, plan = _cut(setup, module, arguments(inputs), num_stages, schedule)
+        pipe, plan = _cut(setup, module, arguments(inputs), num_stages, schedule, num)
         setup.facts.update(microbatches=num, plan=plan)
-        self.stage = pipe.build_stage(stage_index, setup.device, setup.layout.groups[schedule])
+        group = setup.layout.groups[schedule]
+        self.stage = pipe.build_stage(stage_index, setup.device, group)
+        self.stage.stage_index_to_group_rank = {  # groups sort their ranks
+            stage: dist.get_group_rank(group, rank)
+            for stage, rank in enumerate(setup.layout.lines[schedule])
+        }
         if "ddp" in setup.layout.groups:
             graph = self.stage.submod.graph
             self.stage.submod = replicate(setup, self.stage.submod)
@@ -116,8 +123,16 @@ def micro_batches(setup: Setup, num_stages: int) -> int:
 
 
 def _cut(
-    setup: Setup, module: Any, inputs: tuple[Any, ...], num_stages: int, schedule: str
+    setup: Setup, module: Any, inputs: tuple[Any, ...], num_stages: int, schedule: str, num: int
 ) -> tuple[Any, dict[str, Any]]:
-    from hakaru.measure import partition
-
-    return partition.pipe_of(module, inputs, num_stages, setup.options.memory_bytes)
+    return pipe_of(
+        module,
+        inputs,
+        num_stages,
+        setup.options.memory_bytes,
+        schedule=schedule,
+        microbatches=num,
+        replicas=setup.layout.data_ranks,
+        device=setup.device,
+        name=setup.workload.name,
+    )

@@ -1,7 +1,7 @@
 """Tensor parallel training of any module: each rank computes a share of every layer's output channels.
 
-After Megatron-LM (Shoeybi et al. 2019): the input's gradient is summed over the ranks in backward, outputs are
-gathered in forward. A linear layer, an activation and a linear layer in a row share one exchange.
+After Megatron-LM (Shoeybi et al. 2019): outputs are gathered in forward, and the input's gradient is summed
+over the ranks in backward. A linear layer, an activation and a linear layer in a row share one exchange.
 """
 
 from __future__ import annotations

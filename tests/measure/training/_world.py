@@ -1,0 +1,113 @@
+"""Real ranks: processes that meet over gloo, train case after case together, and write what came of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+PATIENCE_S = 240
+STEPS = 5
+SEED = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network under a strategy on some ranks of the world; all ranks where none are named."""
+
+    network: str
+    strategy: str
+    sizes: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    ranks: Sequence[int] = ()
+    parts: int = 1  # in which a single process takes the same batch
+
+    @property
+    def name(self) -> str:
+        """For people, and unlike that of any other case."""
+        sizes = ",".join(f"{name}={value}" for name, value in (self.sizes | self.options).items())
+        where = ",".join(map(str, self.ranks))
+        network = self.network.rpartition(":")[2]
+        return "-".join(filter(None, [network, self.strategy, sizes, where]))
+
+
+def train(cases: Sequence[Case], num_ranks: int, folder: Path) -> dict[str, dict[str, Any]]:
+    """What each case gave, by its name."""
+    (folder / "cases.json").write_text(json.dumps([asdict(each) for each in cases]))
+    started = []
+    for rank in range(num_ranks):
+        with (folder / f"rank-{rank}.txt").open("w") as said:
+            command = [sys.executable, "-m", __name__, str(folder), str(rank), str(num_ranks)]
+            started.append(subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said))
+    try:
+        for each in started:
+            each.wait(PATIENCE_S)
+    finally:
+        for each in started:
+            each.kill()
+    if any(each.returncode for each in started):
+        raise RuntimeError(
+            "\n".join(each.read_text()[-3000:] for each in folder.glob("rank-*.txt"))
+        )
+    found: dict[str, dict[str, Any]] = json.loads((folder / "found.json").read_text())
+    return found
+
+
+def main(folder: Path, rank: int, size: int) -> None:
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    store = dist.FileStore(str(folder / "meeting"), size)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+    found: dict[str, Any] = {}
+    singles: dict[str, Any] = {}
+    for held in json.loads((folder / "cases.json").read_text()):
+        case = Case(**held)
+        every: list[Any] = [None] * size
+        dist.all_gather_object(every, _train(case, rank, size))
+        found[case.name] = {"ranks": every}
+        if any("problem" in each for each in every):
+            continue
+        alone = Case(case.network, "single", case.sizes, {"accumulate": case.parts}, (0,))
+        if alone.name not in singles:
+            singles[alone.name] = _train(alone, rank, size)["losses"]
+        found[case.name]["single"] = singles[alone.name]
+    if rank == 0:
+        (folder / "found.json").write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+def _train(case: Case, rank: int, size: int) -> dict[str, Any]:
+    """What this rank sees: losses and the times of the last step, or why it cannot be trained."""
+    from hakaru.errors import HakaruError
+    from hakaru.measure._base import NotApplicable
+    from hakaru.measure.networks import load
+    from hakaru.measure.training._strategy import Strategy
+    from hakaru.measure.training._trainer import build
+
+    work = load(case.network, **case.sizes)
+    strategy = Strategy.parse(case.strategy)
+    try:
+        trainer = build(
+            work, strategy, case.ranks or range(size), rank, "cpu",
+            batch=work.batch, seed=SEED, **case.options,
+        )  # fmt: skip
+    except (HakaruError, NotApplicable) as error:
+        return {"kind": type(error).__name__, "problem": str(error)}
+    losses, times = [], None
+    for _ in range(STEPS):
+        times = trainer.step()
+        losses.append(trainer.loss())
+    trainer.close()
+    assert times is not None
+    return {"losses": losses, "times": asdict(times), "facts": trainer.facts}
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
