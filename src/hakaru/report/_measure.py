@@ -52,6 +52,7 @@ MOST_ROWS = 200
 MOST_NAMED = 5
 MOST_BESIDE = 30
 MOST_OF_A_KIND = 4
+DEVICES, HISTORY = "devices", "history"
 
 
 @dataclass(frozen=True)
@@ -142,14 +143,21 @@ def _section(found: Measured, both: bool = False) -> dict[str, Any]:
     view = found.view
     light = _figures(found, dark=False)
     dark = _figures(found, dark=True) if both else light
-    pairs = enumerate(zip(light, dark, strict=True), 1)
+    drawn = [
+        (chapter, _figure(number, figure, in_dark, both))
+        for number, ((chapter, figure), (_, in_dark)) in enumerate(zip(light, dark, strict=True), 1)
+    ]
     return {
         "summary": words.summarise(view),
         "subtitle": _subtitle(view),
         "left_out": view.left_out,
-        "figures": [_figure(number, *pair, both) for number, pair in pairs],
+        "figures": [each for chapter, each in drawn if chapter == DEVICES],
+        "history": [each for chapter, each in drawn if chapter == HISTORY],
         "blame": blame_text(blame_of(view)),
-        "chapters": [each for each in chapters_of(view) if each.sentences or each.sheets],
+        "chapters": [
+            (each, [one for chapter, one in drawn if chapter == each.id])
+            for each in chapters_of(view)
+        ],
         "predictions": predictions(sweeps_of(view)),
         "more_ranks": MORE_RANKS,
         "no_prediction": NO_PREDICTION,
@@ -158,8 +166,8 @@ def _section(found: Measured, both: bool = False) -> dict[str, Any]:
     }
 
 
-def _figures(found: Measured, dark: bool) -> list[Figure]:
-    """Those for which the run has numbers."""
+def _figures(found: Measured, dark: bool) -> list[tuple[str, Figure]]:
+    """Those for which the run has numbers, with the part of the section that each is in."""
     view = found.view
     drawn: list[Figure] = []
     subject = find_subject(card_subjects(view), Choice())
@@ -169,11 +177,16 @@ def _figures(found: Measured, dark: bool) -> list[Figure]:
     drawn += [collective(sweeps, name, dark) for name in collectives_of(sweeps)]
     if search is not None:
         drawn.append(search_history(search, dark))
+    every = [(DEVICES, each) for each in drawn]
     for chapter in chapters_of(view):
-        drawn += [each.draw(name, dark) for each in chapter.pictures for name in _names(each)]
+        every += [
+            (chapter.id, each.draw(name, dark))
+            for each in chapter.pictures
+            for name in _names(each)
+        ]
     if found.series is not None and found.subject is not None:
-        drawn.append(history(found.series, found.subject, dark, found.zone))
-    return drawn
+        every.append((HISTORY, history(found.series, found.subject, dark, found.zone)))
+    return every
 
 
 def _names(each: Picture) -> Sequence[str | None]:
