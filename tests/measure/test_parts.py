@@ -76,10 +76,20 @@ def test_a_part_without_repetitions_is_not_measured() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "is_of"),
-    [({"batch": 0}, True), ({"path": "auto"}, True), ({"batch": 32}, True), ({"batch": 16}, False)],
+    [
+        ({"batch": 0}, True),
+        ({"path": "auto"}, True),
+        ({"batch": 32}, True),
+        ({"batch": 16}, False),
+        ({"layout": "tar+zip"}, True),
+        ({"layout": "zip+npz"}, False),
+    ],
 )
 def test_what_was_left_open_fits_whatever_was_chosen(asked: dict[str, Any], is_of: bool) -> None:
-    assert runs._is_of(Item("parted", asked), {"batch": 32, "path": "/x", "ranks": 2}) is is_of
+    assert (
+        runs._is_of(Item("parted", asked), {"batch": 32, "path": "/x", "ranks": 2, "layout": "tar"})
+        is is_of
+    )
 
 
 def test_children_count_as_own_while_they_run_and_when_they_have_ended() -> None:

@@ -114,9 +114,25 @@ def parameters_text(parameters: Mapping[str, Any]) -> str:
     return json.dumps(dict(parameters), sort_keys=True, ensure_ascii=False)
 
 
+# what a person looks for first, in this order; the others follow as they are stored
+FIRST = (
+    "model",
+    "layout",
+    "state",
+    "scaling",
+    "strategy",
+    "compression",
+    "accumulate",
+    "microbatches",
+)
+UNSAID = {"compression": "none", "hosts": 1, "prefetch": 2, "accumulate": 1, "decode": "raw"}
+
+
 def shown_parameters(parameters: Mapping[str, Any]) -> str:
-    """As `fp64 size 2048`: names for numbers, words as they are, sizes in MiB."""
-    return " ".join(_shown(name, value) for name, value in parameters.items())
+    """As `fp64 size 2048`: names for numbers, words as they are, sizes in MiB, and nothing that is usual."""
+    names = sorted(parameters, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    said = [name for name in names if parameters[name] != UNSAID.get(name)]
+    return " ".join(_shown(name, parameters[name]) for name in said)
 
 
 def _shown(name: str, value: Any) -> str:

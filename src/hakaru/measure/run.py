@@ -127,9 +127,12 @@ def _forgotten(
 
 
 def _is_of(item: Item, parameters: Mapping[str, Any]) -> bool:
-    """Whether a result with these parameters is of the item; what was left open has been chosen by then."""
-    chosen = {name: value for name, value in item.parameters.items() if value not in (0, AUTO)}
-    return chosen.items() <= parameters.items()
+    """Whether a result with these parameters is of the item: what was left open has been chosen by then, and
+    of several values joined by + it has one."""
+    return all(
+        value in (0, AUTO, parameters.get(name)) or parameters.get(name) in str(value).split("+")
+        for name, value in item.parameters.items()
+    )
 
 
 def _launcher(plan: Plan) -> Launcher:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from hakaru.measure._base import Quantity
 from hakaru.measure.statistics import Floats
 from hakaru.measure.training._study import Member, Variant
@@ -38,7 +36,7 @@ def exposed_s(table: StepTable) -> Floats:
     if not table.has_buckets:
         least: Floats = table.waited.min(axis=1)
         return least
-    tail: Floats = np.median(table.backward, axis=1) - table.ready[:, :, -1].max(axis=1)
+    tail: Floats = table.backward.max(axis=1) - table.ready[:, :, -1].max(axis=1)
     return tail
 
 

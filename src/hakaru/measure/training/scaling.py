@@ -110,12 +110,17 @@ def scaling(
                 members.append(study.begin(each))
             except NotApplicable as reason:
                 left_out.append(_not_measured(each, str(reason)))
-        fits = _fits(study)
+        alone = [study.begin(each) for each in _alone(variants, scaling)]
+        inside, between = _fits(study)
         blame = blame_hosts(study, min(PROBE_S, budget_s / 4))
-        study.time_in_turn(members, budget_s - (time.perf_counter() - begin))
+        study.time_in_turn([*members, *alone], budget_s - (time.perf_counter() - begin))
         found = [_measured(study, each, blame) for each in members]
-        study.close(members)
-        return [*_parts(study, found, scaling, fits), *left_out]
+        known = Known(
+            scaling, inside, between, cores_of(study),
+            tuple(_measured(study, each, None).point for each in alone),
+        )  # fmt: skip
+        study.close([*members, *alone])
+        return [*_parts(found, known), *left_out]
 
     return Procedure(run)
 
@@ -158,6 +163,13 @@ def _divisible(batch: int, counts: Sequence[int]) -> int:
     return found if found <= MOST_GROWN * batch else batch
 
 
+def _alone(variants: Sequence[Variant], scaling: Scaling) -> list[Variant]:
+    """One rank with the share that a rank of many has: computing is no straight line in the samples."""
+    last = variants[-1]
+    share = last.batch // last.num_ranks
+    return [Variant(SINGLE, 1, share)] if scaling == "strong" and share < last.batch else []
+
+
 def _fits(study: Study) -> tuple[Fit | None, Fit | None]:
     """α and β between two ranks of a host, and between two hosts."""
     order, hosts = study.order, study.hosts
@@ -167,6 +179,31 @@ def _fits(study: Study) -> tuple[Fit | None, Fit | None]:
         fit_all_reduce(study, inside) if len(inside) == 2 else None,
         None if other is None else fit_all_reduce(study, [order[0], other]),
     )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the law rests on beside the sizes: all-reduce, the cores of a machine, and single ranks."""
+
+    scaling: Scaling
+    inside: Fit | None
+    between: Fit | None
+    cores: int | None
+    alone: tuple[Point, ...]
+
+    def law(self, points: Sequence[Found]) -> Law | None:
+        if not points:
+            return None
+        found = fit_law(
+            [each.point for each in points], self.scaling, inside=self.inside, between=self.between,
+            cores=self.cores, alone=self.alone,
+        )  # fmt: skip
+        return found if isinstance(found, Law) else None
+
+
+def cores_of(study: Study) -> int | None:
+    """Those that the ranks of a machine share; cards share none."""
+    return None if study.ranks.device.kind == "gpu" else os.cpu_count()
 
 
 @dataclass(frozen=True)
@@ -223,42 +260,32 @@ def _measured(study: Study, member: Member, blame: Blame | None) -> Found:
     return Found(
         member, table, breakdown_of(table, hosts), culprit, communication_of(table), network or "",
         blame if is_whole and network else None, len(set(hosts)), len(machines),
-        None if study.ranks.device.kind == "gpu" else os.cpu_count(),
+        cores_of(study),
     )  # fmt: skip
 
 
-def _parts(
-    study: Study, found: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None]
-) -> list[Part]:
+def _parts(found: Sequence[Found], known: Known) -> list[Part]:
     plain = [each for each in found if each.variant.compression == "none"]
-    cores = plain[0].cores if plain else None
-    following = _next(plain, scaling, fits, cores)
-    verdict = _verdict(found, plain, scaling, following)
+    following = _next(plain, known)
+    verdict = _verdict(found, plain, known.scaling, following)
     base = next((each for each in plain if each.variant.num_ranks == 1), None)
     parts = []
     for each in found:
-        law = _law_before(each, plain, scaling, fits, cores)
         facts = {
             "breakdown": each.breakdown,
             "culprit": each.culprit.to_json() if each.culprit else None,
             "communication": each.communication.to_json(),
-            "law": law,
-            "next": following if plain and each is plain[-1] else None,
+            "law": _law_before(each, plain, known),
+            "next": following if each is plain[-1] else None,
             "verdict": verdict,
         }
         samples = samples_of(each.member, each.table)
         if base is not None and each is not base:
             samples["efficiency"] = _efficiency(each.member, base.member)
-        bad = _judged(study, each)
-        parts.append(
-            Part(
-                samples,
-                parameters_of(each.variant) | {"hosts": each.num_hosts},
-                facts=facts,
-                verdict=bad[0] if bad else None,
-                reason=bad[1] if bad else verdict,
-            )
-        )
+        bad = _judged(each)
+        parameters = parameters_of(each.variant) | {"hosts": each.num_hosts}
+        worse, reason = bad or (None, verdict)
+        parts.append(Part(samples, parameters, facts=facts, verdict=worse, reason=reason))
     return parts
 
 
@@ -271,10 +298,8 @@ def _verdict(
     """Where it stops and why; the network and late ranks; what compression is worth, and what comes next."""
     said = [scaling_verdict([each.measured for each in plain], scaling)] if plain else []
     last = plain[-1] if plain else None
-    if last is not None and last.culprit is not None:
-        said.append(_sentence(last.culprit.sentence))
-    if last is not None and last.network and last.network not in said[0]:
-        said.append(_sentence(last.network))
+    more = [] if last is None else [last.culprit.sentence if last.culprit else "", last.network]
+    said += [_sentence(each) for each in more if each and each not in said[0]]
     for each in found:
         if each.variant.compression != "none" and last is not None:
             said.append(
@@ -300,24 +325,20 @@ def _efficiency(member: Member, base: Member) -> list[float]:
     ]
 
 
-def _law_before(
-    each: Found, plain: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None],
-    cores: int | None,
-) -> dict[str, Any] | None:  # fmt: skip
+def _law_before(each: Found, plain: Sequence[Found], known: Known) -> dict[str, Any] | None:
     """What the law says of this size when it is fitted on one and two ranks, or fewer than this size has."""
     if each.variant.compression != "none":
         return None
     num = each.variant.num_ranks
-    less = [e for e in plain if e.variant.num_ranks < num and e.variant.num_ranks <= FITTED_ON]
-    law = _law(less, scaling, fits, cores)
+    law = known.law(
+        [e for e in plain if e.variant.num_ranks < num and e.variant.num_ranks <= FITTED_ON]
+    )
     return law.document(num, each.num_hosts, each.num_machines) if law else None
 
 
-def _next(
-    plain: Sequence[Found], scaling: Scaling, fits: tuple[Fit | None, Fit | None], cores: int | None
-) -> dict[str, Any] | None:
+def _next(plain: Sequence[Found], known: Known) -> dict[str, Any] | None:
     """Twice the most ranks that were measured, by the law of all of them."""
-    law = _law(plain, scaling, fits, cores)
+    law = known.law(plain)
     if law is None:
         return None
     last, times = plain[-1], 2
@@ -330,21 +351,7 @@ def _next(
     return found and found | {"ranks": ranks}
 
 
-def _law(
-    points: Sequence[Found],
-    scaling: Scaling,
-    fits: tuple[Fit | None, Fit | None],
-    cores: int | None,
-) -> Law | None:
-    if not points:
-        return None
-    found = fit_law(
-        [each.point for each in points], scaling, inside=fits[0], between=fits[1], cores=cores
-    )
-    return found if isinstance(found, Law) else None
-
-
-def _judged(study: Study, each: Found) -> tuple[Verdict, str] | None:
+def _judged(each: Found) -> tuple[Verdict, str] | None:
     """What is wrong: a loss that is no number, a late rank that costs time, or a slow host or link."""
     if not all(map(math.isfinite, each.member.losses)):
         return Verdict.FAILED, f"the loss is no number: {each.member.losses}"
