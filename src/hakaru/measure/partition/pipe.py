@@ -10,7 +10,7 @@ from torch import fx, nn
 from torch.distributed.pipelining import Pipe, pipeline
 
 from hakaru.measure.partition.agree import NoPartition, agreed, question
-from hakaru.measure.partition.cost import Cost, Machine, Schedule, Shape
+from hakaru.measure.partition.cost import Cost, Machine, Schedule, Shape, cost_of
 from hakaru.measure.partition.document import Asked, Candidate, document_of
 from hakaru.measure.partition.graph import Graph
 from hakaru.measure.partition.search import best_cuts, least_memory
@@ -23,6 +23,7 @@ from hakaru.measure.partition.trace import (
     without_logs,
 )
 from hakaru.measure.preflight.check import size
+from hakaru.registry import hint
 
 LINK_BYTES_S = 1e9
 
@@ -40,11 +41,13 @@ def pipe_of(
     optimiser_copies: int = 0,
     device: str = "cpu",
     name: str = "",
+    cuts: Sequence[str] = (),
 ) -> tuple[Pipe, dict[str, Any]]:
     """The stages of a network for one micro-batch (`example_inputs`), and the partition document.
 
     Where processes are joined in torch.distributed, the first one that asks measures and decides for all.
-    Without `microbatches` there are as many as stages.
+    Without `microbatches` there are as many as stages. `cuts`, as the `cut_before` of an earlier document,
+    takes the place of the search.
     """
     microbatches = microbatches or num_stages
     machine = Machine(memory_bytes, link_bytes_s, optimiser_copies=optimiser_copies)
@@ -54,13 +57,18 @@ def pipe_of(
         microbatches * replicas * len(example_inputs[0]), machine, numbers_of(module), True,
     )  # fmt: skip
     sizes = [tuple(each.shape) for each in example_inputs if isinstance(each, torch.Tensor)]
-    key = question(str(module), sizes, machine, shape, device, name)
+    key = question(str(module), sizes, machine, shape, device, name, tuple(cuts))
     found: list[dict[str, Any]] = []
 
-    def split(traced: fx.GraphModule) -> fx.GraphModule:
-        found.append(
-            agreed(key, lambda: _decide(asked, shape, read_graph(traced, example_inputs, device)))
+    def decide(graph: Graph) -> dict[str, Any]:
+        cost = _given(asked, graph, shape, cuts) if cuts else _searched(asked, graph, shape)
+        chosen = candidate_of(
+            _strategy(shape), graph, cost, "cut as asked" if cuts else "the best legal cuts"
         )
+        return document_of(asked, chosen, chosen.why, [chosen])
+
+    def split(traced: fx.GraphModule) -> fx.GraphModule:
+        found.append(agreed(key, lambda: decide(read_graph(traced, example_inputs, device))))
         cut_before(traced, found[0]["cut_before"])
         return traced
 
@@ -100,12 +108,26 @@ def cut_before(traced: fx.GraphModule, names: Sequence[str]) -> None:
     traced.recompile()
 
 
-def _decide(asked: Asked, shape: Shape, graph: Graph) -> dict[str, Any]:
+def _searched(asked: Asked, graph: Graph, shape: Shape) -> Cost:
     cost = best_cuts(graph, shape, asked.machine)
     if cost is None:
         raise NoPartition(why_not(asked.model, graph, shape, asked.machine))
-    chosen = candidate_of(_strategy(shape), graph, cost, "the best legal cuts")
-    return document_of(asked, chosen, chosen.why, [chosen])
+    return cost
+
+
+def _given(asked: Asked, graph: Graph, shape: Shape, cuts: Sequence[str]) -> Cost:
+    """The cost of the cuts that were asked for; illegal ones are refused."""
+    index = {node.name: at for at, node in enumerate(graph.nodes)}
+    if unknown := [each for each in cuts if each not in index]:
+        raise NoPartition(
+            f"{asked.model} has no operation {unknown[0]!r}; {hint(unknown[0], index, 8)}"
+        )
+    positions = sorted(index[each] for each in cuts)
+    if len(positions) != shape.stages - 1:
+        raise NoPartition(f"{asked.model}: {len(positions)} cuts make no {shape.stages} stages")
+    if problem := graph.problem(positions):
+        raise NoPartition(f"{asked.model} cannot be cut there: {problem}")
+    return cost_of(graph, positions, shape, asked.machine)
 
 
 def candidate_of(strategy: str, graph: Graph, cost: Cost, why: str, fits: bool = True) -> Candidate:

@@ -252,16 +252,16 @@ def _refusal(module: nn.Module, error: BaseException) -> str:
 
 
 def _place(module: nn.Module, trace: TracebackType | None) -> str:
-    """The innermost line of the user's own code, and the module whose forward it is."""
+    """The module that was running, and the innermost line of the user's own code."""
     paths = {id(each): name or "the network" for name, each in module.named_modules()}
-    line, path = "", "the network"
+    line, path, inside = "", "the network", False
     while trace is not None:
         code, values = trace.tb_frame.f_code, trace.tb_frame.f_locals
         first = values.get(code.co_varnames[0]) if code.co_varnames else None
-        if id(first) in paths and isinstance(first, nn.Module):
+        if isinstance(first, nn.Module) and id(first) in paths:
             path = paths[id(first)]
-            line = f"{code.co_filename}:{trace.tb_lineno}"
-        elif line and not code.co_filename.startswith((TORCH, "<")):
+            inside = True
+        if inside and not code.co_filename.startswith((TORCH, "<")):
             line = f"{code.co_filename}:{trace.tb_lineno}"
         trace = trace.tb_next
     return f"{path} ({line})" if line else path
