@@ -89,6 +89,16 @@ def test_a_step_is_plain_sgd() -> None:
         assert trainer.loss() == pytest.approx(float((output * target).sum().detach()), rel=1e-6)
 
 
+def test_dropout_is_named_since_each_rank_draws_its_own() -> None:
+    sizes = {"image": 32, "width": 4, "hidden": 8, "classes": 3, "batch": 2}
+    dropout = []
+    for share in (0.5, 0):
+        work = load("vgg16", **sizes, dropout=share)
+        trainer = build(work, Strategy.parse("single"), [0], 0, "cpu", batch=2, seed=1)
+        dropout.append(trainer.facts["dropout"])
+    assert dropout == [["classify.2", "classify.5"], []]
+
+
 class _Stream:
     """As much of a card's stream as FSDP uses: it is asked to wait."""
 

@@ -9,6 +9,8 @@ from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
+from torch.nn import MultiheadAttention
+from torch.nn.modules.dropout import _DropoutNd
 
 from hakaru.errors import HakaruError
 from hakaru.measure._base import NotApplicable
@@ -124,6 +126,7 @@ class RankTrainer:
     def __init__(self, setup: Setup, module: Any) -> None:
         self.setup, self.facts = setup, setup.facts
         options, layout = setup.options, setup.layout
+        self.facts["dropout"] = dropout_of(module)
         self.loop = _loop(setup, module)
         self.optimiser = torch.optim.SGD(self.loop.parameters(), lr=setup.workload.learning_rate)
         self.batches = Batches(
@@ -166,6 +169,16 @@ class RankTrainer:
 
     def close(self) -> None:
         self.setup.layout.close()
+
+
+def dropout_of(module: Any) -> list[str]:
+    """Layers that draw at random; each data parallel rank and stage draws others, and so losses differ."""
+    return [
+        name
+        for name, each in module.named_modules()
+        if (isinstance(each, _DropoutNd) and each.p > 0)
+        or (isinstance(each, MultiheadAttention) and each.dropout > 0)
+    ]
 
 
 def _loop(setup: Setup, module: Any) -> Loop:

@@ -11,6 +11,11 @@ class StepTimes:
 
     Where forward and backward take turns (accumulation, pipelines), `forward` is the end of the data phase
     plus all the time in forward, so that the phases' lengths are right.
+
+    `waited` lies within forward and backward. Tensor parallel: its collectives. FSDP: on a processor its
+    collectives, which block there; on a card the waits of the compute stream. A pipeline: all that its stage
+    does not compute. What an all-reduce of DDP leaves exposed is no part of it: that is the time from the last
+    `ready` to the end of backward.
     """
 
     begin: float
