@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-NAMES = ("ingest", "analyses", "synth", "scale", "simulate", "web", "measure")
+NAMES = ("ingest", "analyses", "synth", "scale", "simulate", "web", "measure", "training")
 
 
 def main() -> int:

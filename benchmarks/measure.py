@@ -65,7 +65,7 @@ def main() -> int:
     return 1 if slow or max(first_s, seconds) > PAGE_S or bad else 0
 
 
-def _interleaved(rounds: int, bare: Callable[[], float], ours: Callable[[], float]) -> list[float]:
+def interleaved(rounds: int, bare: Callable[[], float], ours: Callable[[], float]) -> list[float]:
     """Our rate over the bare one in each round, from the seconds of both."""
     ratios = []
     for number in range(rounds):
@@ -116,7 +116,7 @@ def _gemm(rounds: int) -> Interval:
             take_turns({"gemm": timed}, {"gemm": 1}, on=on)
             return time.perf_counter() - begin
 
-        return median_interval(_interleaved(rounds, bare, ours))
+        return median_interval(interleaved(rounds, bare, ours))
 
 
 def _ranks(rounds: int) -> Interval:
@@ -176,7 +176,7 @@ def _all_reduce(rank: int, port: int, rounds: int) -> None:
         repeat({"all-reduce": timed}, rule, ranks)
         return ranks.maximum(time.perf_counter() - begin)[0]
 
-    ratios = _interleaved(rounds, bare, ours)
+    ratios = interleaved(rounds, bare, ours)
     if rank == 0:
         print(*ratios, flush=True)
     dist.destroy_process_group()
