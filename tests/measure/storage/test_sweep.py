@@ -1,0 +1,232 @@
+"""Small sweeps and comparisons for real: what their parts hold, and that nothing stays behind."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from hakaru.errors import HakaruError
+from hakaru.measure._base import BENCHMARKS, Part, WrongResult, load_all
+from hakaru.measure.datasets.synthetic import ensure
+from hakaru.measure.storage import _layouts, _sweep
+from hakaru.measure.storage._consumer import Nothing
+from hakaru.measure.storage._epoch import run_epoch
+from hakaru.measure.storage._loader import Loader, Plan
+from hakaru.measure.storage._outcome import Settings
+from hakaru.measure.storage._samples import Null
+from hakaru.measure.storage._store import Store, null_store
+from hakaru.measure.storage._sweep import Sweep, parse_memory
+from hakaru.measure.truth import Unavailable
+from hakaru.measure.verdict import Verdict
+from tests.measure.storage._ranks import alone, group
+
+pytest.importorskip("torch")
+SMALL = {"image": 64, "batch": 8, "workers": 1}
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary data sets go in these tests."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("hakaru.measure.storage._store._on_a_disk", lambda: folder)
+    return folder
+
+
+def sweep(**given: object) -> list[Part]:
+    parts = Sweep(alone(), Settings(**(SMALL | given))).run(120.0)  # type: ignore[arg-type]
+    json.dumps([part.facts for part in parts])
+    return parts
+
+
+def test_a_sweep_of_training_has_all_parts_of_the_contract(temporary: Path) -> None:
+    parts = sweep(model="alexnet", sizes="1MiB+2MiB+3MiB", memory=0)
+    assert [part.parameters["mib"] for part in parts] == [1, 2, 3]
+    assert {part.parameters["memory"] for part in parts} == {0}
+    for part in parts:
+        assert set(part.samples) == {"epoch", "stall", "au"}
+        assert len(part.samples["epoch"]) >= 2
+        epochs = part.facts["epochs"]
+        assert [each["state"] for each in epochs][:2] == ["cold", "steady"]
+        assert all(each["delivered_bytes"] == part.parameters["mib"] << 20 for each in epochs)
+    assert "fit" not in parts[0].facts
+    last = parts[-1].facts
+    assert last["fit"]["state"] == "below"
+    assert last["needed"]["mb_per_s_now"] > 0
+    assert last["timeline"]["lanes"] == ["loading", "copy", "compute", "waiting"]
+    assert {lane for lane, _, _ in last["timeline"]["events"]} >= {0, 2, 3}
+    assert last["timeline"]["hidden"]["copy"] is None
+    assert last["verdict"].startswith(last["fit"]["sentence"])
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_loader_alone_has_no_utilisation(temporary: Path) -> None:
+    parts = sweep(model="none", sizes="1MiB+2MiB", memory=0, layout="files")
+    assert set(parts[-1].samples) == {"epoch"}
+    assert parts[-1].facts["needed"] is None
+    assert parts[-1].facts["timeline"] is None
+
+
+def test_without_a_limit_sizes_stay_below_memory_and_the_answer_says_so(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(mib: int) -> object:
+        raise Unavailable("no cgroup controller 'memory' is mounted.")
+
+    monkeypatch.setattr(_sweep, "files_room", refuse)
+    parts = sweep(model="none", sizes="1/4+1/2", memory=4)
+    assert [part.parameters["mib"] for part in parts] == [1, 2]
+    assert parts[-1].parameters["memory"] == 0
+    assert parts[-1].facts["is_limited"] is False
+    assert "no cgroup controller 'memory' is mounted)" in parts[-1].facts["verdict"]
+    assert "run this as root" in parts[-1].facts["verdict"]
+
+
+def test_the_memory_limit_is_that_of_the_files(temporary: Path) -> None:
+    parts = sweep(model="none", sizes="1/2+4", memory=4)
+    if not parts[0].facts["is_limited"]:
+        pytest.skip(parts[-1].facts["verdict"])
+    small, large = (part.facts["epochs"][-1]["label"] for part in parts)
+    assert parts[0].parameters["memory"] == 4
+    assert small == "cached"
+    assert large == "from the device"
+
+
+def test_data_sets_on_a_path_stay_and_are_used_again(tmp_path: Path) -> None:
+    sweep(model="none", sizes="1MiB", memory=0, path=str(tmp_path))
+    (folder,) = tmp_path.iterdir()
+    made = (folder / "manifest.json").stat().st_mtime_ns
+    sweep(model="none", sizes="1MiB", memory=0, path=str(tmp_path))
+    assert (folder / "manifest.json").stat().st_mtime_ns == made
+
+
+def test_the_budget_leaves_sizes_out_and_says_so(temporary: Path) -> None:
+    settings = Settings(model="none", sizes="1MiB+2MiB+64MiB", memory=0, most_bytes_s=4e6, **SMALL)  # type: ignore[arg-type]
+    parts = Sweep(alone(), settings).run(5.0)
+    assert 64 not in [part.parameters["mib"] for part in parts]
+    assert "64 MiB did not fit the time" in parts[-1].facts["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"layout": "tarr"}, "tar"),
+        ({"model": "alexnett"}, "alexnet"),
+        ({"sizes": "64MB"}, "is no size"),
+        ({"path": "/no/such/folder"}, "mkdir -p"),
+    ],
+)
+def test_wrong_settings_are_refused(temporary: Path, given: dict[str, str], words: str) -> None:
+    with pytest.raises(HakaruError, match=words):
+        sweep(**({"sizes": "1MiB", "memory": 0} | given))
+    assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize(("text", "mib"), [("machine", 0), ("96", 96)])
+def test_memory(text: str, mib: int) -> None:
+    assert parse_memory(text) == mib
+
+
+@pytest.mark.parametrize("text", ["", "-1", "96MiB", "1e9", "9" * 10])
+def test_memory_that_is_none(text: str) -> None:
+    with pytest.raises(HakaruError, match="expected MiB"):
+        parse_memory(text)
+
+
+def test_missing_or_doubled_samples_are_a_wrong_result() -> None:
+    store = null_store(1 << 20)
+
+    class Forgets(Loader):
+        def order(self, epoch: int) -> list[list[int]]:
+            listed = super().order(epoch)
+            return listed if self.pretends else listed[1:]
+
+        pretends = False
+
+    loader = Forgets(store.source, Plan("null", 8, 2, 0))
+    listed = loader.order(0)
+    loader.order = lambda epoch: [*listed, [0]]  # type: ignore[method-assign]
+    delivered = Loader(store.source, Plan("null", 8, 2, 0)).epoch(0)
+    loader.epoch = lambda number: delivered  # type: ignore[method-assign]
+    with pytest.raises(WrongResult, match="not the"):
+        run_epoch(group(), loader, store, Nothing(), 0)
+
+
+def test_short_samples_are_a_wrong_result() -> None:
+    full, short = Null(6, 1000), Null(6, 999)
+    store = Store("null", short, full.lengths)
+    with pytest.raises(WrongResult, match="5,994 bytes, and its samples have 6,000"):
+        run_epoch(group(), Loader(short, Plan("null", 8, 2, 0)), store, Nothing(), 0)
+
+
+def loading(**given: object) -> list[Part]:
+    settings = _layouts.Settings(**({"mib": 1, "workers": 1, "batch": 4} | given))  # type: ignore[arg-type]
+    parts = _layouts.Comparison(alone(), settings).run(2.0)
+    json.dumps([part.facts for part in parts])
+    return parts
+
+
+def test_layouts_are_measured_cold_and_warm(temporary: Path) -> None:
+    parts = loading(layouts=("packed", "files"))
+    assert [(p.parameters["layout"], p.parameters["state"]) for p in parts] == [
+        ("packed", "cold"), ("files", "cold"), ("packed", "warm"), ("files", "warm"),
+    ]  # fmt: skip
+    for part in parts:
+        assert part.facts["delivered_bytes"] == 1 << 20
+        assert len(part.samples["rate"]) == len(part.samples["bandwidth"]) >= 2
+    assert parts[1].facts["num_files"] > 1
+    assert list(temporary.iterdir()) == []
+
+
+def test_cold_comes_from_the_device_and_warm_does_not(temporary: Path) -> None:
+    cold, warm = loading(layouts=("packed",), mib=4)
+    if cold.facts["unknown"]:
+        pytest.skip(cold.facts["unknown"])
+    assert cold.facts["label"] == "from the device"
+    assert warm.facts["label"] == "cached"
+    assert min(cold.samples["from_device"]) >= 0.95
+    assert max(warm.samples["from_device"]) <= 0.05
+
+
+def test_files_in_memory_are_never_sold_as_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path("/dev/shm")
+    if not folder.is_dir():
+        pytest.skip("no file system in memory here")
+    with tempfile.TemporaryDirectory(dir=folder) as path:
+        cold, _ = loading(layouts=("packed",), path=path)
+    assert cold.facts["label"] == "unknown"
+    assert "tmpfs is memory" in cold.facts["unknown"]
+    assert "from_device" not in cold.samples
+    assert cold.verdict is Verdict.NOT_MEASURED
+
+
+def test_a_cold_epoch_that_was_cached_is_not_measured(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "evict", lambda store, group: None)
+    cold, warm = loading(layouts=("packed",))
+    if cold.facts["unknown"]:
+        pytest.skip(cold.facts["unknown"])
+    assert cold.facts["label"] == "cached"
+    assert cold.verdict is Verdict.NOT_MEASURED
+    assert "not the speed of storage" in cold.reason
+    assert warm.verdict is None
+
+
+def test_a_packed_data_set_of_the_user_is_measured_as_it_is(tmp_path: Path) -> None:
+    ensure(tmp_path / "mine", "zip", 1, 1 << 20).close()
+    parts = loading(layouts=("packed", "files"), path=str(tmp_path / "mine"))
+    assert {part.parameters["layout"] for part in parts} == {"zip"}
+    assert (tmp_path / "mine/manifest.json").exists()
+
+
+@pytest.mark.parametrize("name", ["loading", "data-size"])
+def test_the_registry_prepares_them_with_their_defaults(name: str) -> None:
+    load_all()
+    benchmark = BENCHMARKS.get(name)
+    for quick in (True, False):
+        for point in benchmark.grid(quick):
+            benchmark.prepare(alone(), **point)
