@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,17 @@ from hakaru.measure.truth import Unavailable
 from hakaru.measure.verdict import Verdict
 from tests.measure.storage._ranks import alone, group
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 SMALL = {"image": 64, "batch": 8, "workers": 1}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As in a rank."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture
