@@ -1,11 +1,14 @@
-"""`hakaru reproduce`: the paper's numbers from its log, and a log that is no longer the paper's."""
+"""`hakaru reproduce`: a paper's numbers from its log, a log that is no longer the paper's, experiments."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +18,13 @@ from click.testing import CliRunner, Result
 
 from hakaru.cli import main
 from hakaru.cli import reproduce as verb
+from hakaru.lake import Lake
+from hakaru.measure.record import Measurement
+from hakaru.measure.store import save
 from hakaru.reference.claims import Claim
 from tests.cli._log import HEADER, ROWS
+from tests.measure._runs import run_of
+from tests.measure.reproduce._rows import contaminated, scaling
 
 
 def reproduce(*arguments: object) -> Result:
@@ -161,3 +169,124 @@ def test_an_analysis_runs_once_for_each_set_of_parameters() -> None:
     assert [each.verdict for each in judged] == [
         "same", "same", "differs", "differs", "not in the log",
     ]  # fmt: skip
+
+
+def test_options_may_stand_before_the_paper(tmp_path: Path) -> None:
+    log = tmp_path / "mini.csv"
+    log.write_text("\n".join([HEADER, *ROWS]) + "\n")
+    before = CliRunner().invoke(main, ["reproduce", "--format", "json", "aaic", str(log)])
+    after = reproduce(log, "--format", "json")
+    assert before.exit_code == after.exit_code == 1
+    assert before.stdout == after.stdout and json.loads(before.stdout)
+
+
+def experiment(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["reproduce", *(str(each) for each in arguments)])
+
+
+def steps(*milliseconds: float) -> list[Measurement]:
+    return [
+        scaling(num, each, facts={"verdict": "It stops at 2 ranks."})
+        for num, each in enumerate(milliseconds, start=1)
+    ]
+
+
+def test_a_stored_run_is_judged_without_measuring(lake: Lake) -> None:
+    save(lake, run_of(*steps(8, 5, 6, 4), id="r1", label="reproduce flow"))
+    done = experiment("flow", "--run", "reproduce flow", "-w", lake.workspace, "--format", "json")
+    told = json.loads(done.stdout)
+    assert (told["paper"], told["run"], told["exit_code"]) == ("flow", "r1", done.exit_code)
+    rows = {each["what"]: each for each in told["findings"]}
+    three = rows["3 GPUs are slower than 2"]
+    assert (three["where"], three["verdict"]) == ("§3.3, Fig. 1", "agrees")
+    assert (three["measured"], three["why"]) == ("2 ranks 5 ms, 3 ranks 6 ms", None)
+    assert rows["time on 4 nodes with 16 GPUs"]["why"] == "the run has 1 host, and this takes 4"
+    assert done.exit_code == 1  # it has no strategies
+    lacking = [each["what"] for each in told["findings"] if "has no strategies" in (each["why"] or "")]
+    assert lacking == ["a network is partitioned without changing its code"]
+
+
+def test_the_table_says_it_in_words(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = {"plan": {"stages": [{}, {}]}, "loss_gap": 0.0}
+    pipeline = replace(
+        scaling(4, 3.0, strategy="1f1b", facts=plan), benchmark="strategies"
+    )  # fmt: skip
+    save(lake, run_of(*steps(8, 5, 4, 3), pipeline))
+    done = experiment("flow", "--run", "latest", "-w", lake.workspace)
+    assert done.exit_code == 0, done.output
+    assert "There: Flow Type II: V100 × 4 a node" in done.stdout
+    assert "Here: run r1 of c, V100 × 4, Xeon, 32 cores." in done.stdout
+    (line,) = (each for each in done.stdout.splitlines() if "3 GPUs are slower" in each)
+    assert re.split(r"\s{2,}", line) == [
+        "differs", "§3.3, Fig. 1: 3 GPUs are slower than 2", "performance drops with 3 GPUs",
+        "2 ranks 5 ms, 3 ranks 4 ms",
+    ]  # fmt: skip
+    assert "2 agree, 1 differ, 2 not comparable, 4 not measured" in done.stdout
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = experiment("flow", "--run", "latest", "-w", lake.workspace)
+    assert max(map(len, narrow.stdout.splitlines())) <= 80
+
+
+def test_a_contaminated_run_fails(lake: Lake) -> None:
+    save(lake, run_of(*map(contaminated, steps(8, 5, 6, 4))))
+    done = experiment("flow", "--run", "r1", "-w", lake.workspace)
+    assert done.exit_code == 1
+    assert "0 agree, 0 differ, 0 not comparable, 9 not measured" in done.stdout
+    assert "scaling contaminated: others used the machine" in done.stdout
+
+
+def test_a_run_judged_takes_no_options_of_measuring(lake: Lake) -> None:
+    done = experiment("mn1", "--run", "r1", "--quick", "--nodes", 2, "-w", lake.workspace)
+    assert done.exit_code == 1
+    assert "--run judges a stored run as it is; leave out --quick, --nodes" in done.stderr
+    nothing = experiment("mn1", "--run", "r1", "-w", lake.workspace)
+    assert nothing.exit_code == 1 and "holds no runs" in nothing.stderr
+
+
+def test_measuring_is_that_of_bench_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan of the experiment goes to the same harness, and its run is judged."""
+    jobs: list[Any] = []
+
+    def measured(lake: Any, job: Any) -> Any:
+        jobs.append(job)
+        return run_of(*steps(8, 5, 6, 4), id=job.id, label=job.plan.label)
+
+    monkeypatch.setattr("hakaru.cli.bench.run.measure_and_store", measured)
+    words = ("--quick", "--cluster", "mine", "--device", "cpu", "--param", "batch=96")
+    done = experiment("flow", *words, "-w", tmp_path, "--format", "json")
+    (job,) = jobs
+    assert json.loads(done.stdout)["run"] == job.id
+    assert (job.cluster, job.plan.label, job.plan.quick) == ("mine", "reproduce flow", True)
+    assert job.plan.names == ("scaling", "strategies")
+    assert job.plan.chosen["scaling"] == {
+        "model": ["mlp"], "scaling": ["strong"], "strategy": ["ddp"], "compression": ["none"],
+        "batch": [96],
+    }  # fmt: skip
+
+
+def test_an_interrupted_run_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(job: Any, **more: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hakaru.measure.run.measure", stopped)
+    done = experiment("tsubame3", "--quick", "-w", tmp_path)
+    assert done.exit_code == 130
+    (first, second) = done.stderr.splitlines()[-2:]
+    assert first.startswith("go on with: hakaru bench run --resume ")
+    assert second == f"then: hakaru reproduce tsubame3 --run {first.split()[7]} -w {tmp_path}"
+    assert "nothing was stored" not in done.stderr
+
+
+def test_help_lists_the_papers_without_torch() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from hakaru.cli import main\n"
+        "told = [CliRunner().invoke(main, ['reproduce', *words]).output for words in"
+        " (['--help'], ['mn1', '--help'])]\n"
+        "print(*told); assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for words in ("aaic", "flow", "tsubame3", "Exit code 0 if the experiment ran", "--nodes 128"):
+        assert words in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -115,7 +116,8 @@ def _measured(lake: Lake, paper: Paper, cluster: str | None, asked: dict[str, An
     try:
         return measure_and_store(lake, job)
     except KeyboardInterrupt:  # how it is resumed has been said
-        click.echo(f"then: hakaru reproduce {paper.id} --run {job.id}", err=True)
+        where = shlex.quote(str(lake.workspace))
+        click.echo(f"then: hakaru reproduce {paper.id} --run {job.id} -w {where}", err=True)
         raise click.exceptions.Exit(130) from None
 
 

@@ -43,7 +43,6 @@ IN_PROPORTION = (
 )
 HIDDEN = 0.95  # of a transfer: completely, but for the clock
 MOST_STALL = 0.05  # of the time of each epoch; the paper gives no number
-CACHED = ("cached", "unknown")
 BENCHMARK = "data-size"
 QUICK_MEMORY = "24"  # MiB
 
@@ -160,11 +159,19 @@ def _loading_hides(stored: Stored) -> Answer:
     measured = f"training waits for data {shown_share(waits)} of the time"
     if hidden is not None:
         measured += f"; {shown_share(hidden)} of the loading hides behind compute"
-    if not labels - set(CACHED):
+    if not _is_storage_seen(stall, labels):
         told = " or ".join(sorted(labels)) or "not labelled"
         raise NotMeasured(f"the epochs are {told}, so that storage is not seen", measured, False)
     are_above = {share > MOST_STALL for share in stall.samples}
     return judged(None if len(are_above) > 1 else not are_above.pop(), measured)
+
+
+def _is_storage_seen(each: Measurement, labels: set[str]) -> bool:
+    """Bytes were read from the device, or must have been: a network file system does not say."""
+    if labels - {"cached", "unknown"}:
+        return True
+    memory = number(facts(each, "memory_mib"))
+    return labels == {"unknown"} and memory is not None and each.parameters["mib"] > memory
 
 
 def _label(epoch: Any) -> str:
