@@ -112,6 +112,20 @@ class LongSkip(nn.Module):
         return self.last(torch.cat([self.middle(second), first * 2], 1)) + second.sin()
 
 
+class Masked(nn.Module):
+    """A mask, which has no gradient, goes from the first layer to the last."""
+
+    def __init__(self, hidden: int = 16) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+        self.c, self.d = nn.Linear(hidden, hidden), nn.Linear(hidden, hidden)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.a(x)
+        mask = x > 0
+        return self.d(self.c(self.b(x)).masked_fill(mask, 0.0))
+
+
 class UsedTwice(nn.Module):
     """The first layer's value is needed in the middle and at the end."""
 

@@ -16,12 +16,16 @@ from torch.distributed.pipelining import Pipe, Schedule1F1B, ScheduleGPipe
 
 from hakaru.measure.partition import pipe_of
 from hakaru.measure.partition.trace import export, operations
-from tests.measure.partition._networks import LongSkip, Row, SmallResNet, SmallTransformer
+from tests.measure.partition._networks import LongSkip, Masked, Row, SmallResNet, SmallTransformer
 
 SCHEDULES: dict[str, Any] = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
 MICRO, NUM = 4, 4  # samples of a micro-batch, micro-batches
 RATE = 0.05
-OVER_A_STAGE = ("tanh_1", "mul")  # two values of LongSkip go from the first stage to the last
+# values go from the first stage to the last: two of LongSkip, one without a gradient of Masked
+OVER_A_STAGE: dict[type, tuple[str, ...]] = {
+    LongSkip: ("tanh_1", "mul"),
+    Masked: ("linear_1", "linear_2"),
+}
 
 
 def cases() -> dict[str, tuple[nn.Module, torch.Tensor]]:
@@ -32,6 +36,7 @@ def cases() -> dict[str, tuple[nn.Module, torch.Tensor]]:
         "resnet": (SmallResNet(), torch.randn(batch, 3, 8, 8)),
         "transformer": (SmallTransformer(), torch.randint(50, (batch, 8))),
         "skip": (LongSkip(), torch.randn(batch, 16)),
+        "mask": (Masked(), torch.randn(batch, 16)),
     }
 
 
@@ -60,7 +65,7 @@ def alone(module: nn.Module, x: torch.Tensor, target: torch.Tensor) -> dict[str,
 def piped(
     module: nn.Module, x: torch.Tensor, target: torch.Tensor, stages: int, schedule: str, group: Any
 ) -> dict[str, Any]:
-    cuts = OVER_A_STAGE if isinstance(module, LongSkip) and stages == 3 else ()
+    cuts = OVER_A_STAGE.get(type(module), ()) if stages == 3 else ()
     pipe, document = pipe_of(
         copy.deepcopy(module), (x[:MICRO],), stages, schedule=schedule, microbatches=NUM, cuts=cuts
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,8 @@ def command(
 
     _check_output(output)
     workload = load(model, **_sizes(sizes))
+    if sys.stderr.isatty():
+        click.echo(f"tracing and measuring {model} on {device}, within about a minute", err=True)
     found = plan(workload, devices, memory, batch, device, link, COPIES[optimiser])
     document = without_nan(found)
     if output is not None:

@@ -6,6 +6,7 @@ is then scaled to a forward and backward of the whole network: small operations 
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,10 +16,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.node import map_aggregate
-from torch.multiprocessing.reductions import StorageWeakRef
-from torch.utils._pytree import tree_leaves
+
+from hakaru.measure.partition.storages import Storages, tensors_of
 
 LEAST_RUNS, MOST_RUNS = 3, 7
 BUDGET_S = 8.0
@@ -53,6 +53,8 @@ def measure(
     module: fx.GraphModule, inputs: Sequence[Any], device: str, budget_s: float = BUDGET_S
 ) -> dict[str, Measured]:
     """Each operation of a traced network by its name: medians of several runs; its state stays as it was."""
+    if device == "cuda":
+        device = f"cuda:{torch.cuda.current_device()}"
     meter = _Meter(module, device)
     with _quiet_state(module, device):
         meter.run(*inputs)
@@ -77,8 +79,8 @@ def measure(
 def update_s_per_byte(device: str) -> float:
     """The time of plain SGD's step for a byte of parameters."""
     with _quiet_state(None, device):
-        weights = torch.zeros(UPDATE_BYTES // 4, device=device)
-        gradients = torch.zeros_like(weights)
+        weights = torch.ones(UPDATE_BYTES // 4, device=device)
+        gradients = torch.ones_like(weights)
         times = []
         for _ in range(5):
             begun = _now(device)
@@ -94,7 +96,7 @@ class _Meter(fx.Interpreter):
         super().__init__(module)
         self.device = device
         self.readings: dict[str, Reading] = {}
-        self._storages: _Storages | None = _Storages()
+        self._storages: Storages | None = Storages()
 
     def settle(self) -> None:
         """After the first run: keep its bytes, and forget its times."""
@@ -142,12 +144,12 @@ class _Meter(fx.Interpreter):
         reading.backward_s.append(self._backward_s(result, list(leaves.values())))
         if self._storages is not None:
             self._storages.own(node.name, result)
-            reading.output_bytes = sum(each.nbytes for each in _tensors(result))
+            reading.output_bytes = sum(each.nbytes for each in tensors_of(result))
             reading.contiguous = isinstance(result, torch.Tensor) and result.is_contiguous()
         return map_aggregate(result, _detached)
 
     def _backward_s(self, result: Any, leaves: Sequence[torch.Tensor]) -> float:
-        outputs = [each for each in _tensors(result) if each.requires_grad]
+        outputs = [each for each in tensors_of(result) if each.requires_grad]
         wanted = [each for each in leaves if each.requires_grad]
         if not outputs or not wanted:
             return 0.0
@@ -155,50 +157,6 @@ class _Meter(fx.Interpreter):
         begun = _now(self.device)
         torch.autograd.grad(outputs, wanted, gradients, allow_unused=True)
         return _now(self.device) - begun
-
-
-class _Storages:
-    """Whose memory it is that autograd keeps for the backward; each storage counts once."""
-
-    def __init__(self) -> None:
-        self._owner: dict[int, str] = {}
-        self._bytes: dict[int, int] = {}
-        self._saved: set[int] = set()
-        self._alive: list[StorageWeakRef] = []  # so that no storage takes the address of another
-
-    def ignore(self, tensor: torch.Tensor) -> None:
-        self._add("", tensor)
-
-    def own(self, name: str, result: Any) -> None:
-        for each in _tensors(result):
-            self._add(name, each)
-
-    @contextmanager
-    def watch(self, name: str) -> Iterator[None]:
-        """What an operation saves; what nobody made before, it made itself, such as a mask of dropout."""
-
-        def pack(tensor: torch.Tensor) -> torch.Tensor:
-            self._saved.add(self._add(name, tensor))
-            return tensor
-
-        with saved_tensors_hooks(pack, lambda tensor: tensor):
-            yield
-
-    def saved_by_owner(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for key in self._saved:
-            if name := self._owner[key]:
-                found[name] = found.get(name, 0) + self._bytes[key]
-        return found
-
-    def _add(self, name: str, tensor: torch.Tensor) -> int:
-        storage = tensor.untyped_storage()
-        reference = StorageWeakRef(storage)  # type: ignore[no-untyped-call]
-        key = int(reference.cdata)
-        if key not in self._owner:
-            self._owner[key], self._bytes[key] = name, storage.nbytes()
-            self._alive.append(reference)
-        return key
 
 
 def _leaf(value: Any, leaves: dict[int, torch.Tensor]) -> Any:
@@ -231,27 +189,40 @@ def _writable(node: fx.Node, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def _whole_times(
     module: fx.GraphModule, inputs: Sequence[Any], device: str, budget_s: float
 ) -> list[tuple[float, float]]:
-    """Forward and backward of the whole network; nothing where its parameters are not on the device."""
-    wanted = [each for each in module.parameters() if each.requires_grad]
-    if any(each.device != torch.device(device) for each in module.parameters()):
-        return []
-    moved = [each.to(device) if isinstance(each, torch.Tensor) else each for each in inputs]
+    """Forward and backward of the whole network; nothing where it does not fit the device as a whole."""
     times: list[tuple[float, float]] = []
-
-    def once() -> None:
-        begun = _now(device)
-        result = module(*moved)
-        forward = _now(device)
-        outputs = [each for each in _tensors(result) if each.requires_grad]
-        if outputs and wanted:
-            gradients = [torch.ones_like(each) for each in outputs]
-            torch.autograd.grad(outputs, wanted, gradients, allow_unused=True)
-        times.append((forward - begun, _now(device) - forward))
-
-    once()
-    times.clear()
-    _repeat(once, budget_s)
+    try:
+        whole = _on(device, module)
+        moved = [each.to(device) if isinstance(each, torch.Tensor) else each for each in inputs]
+        _whole_time(whole, moved, device)
+        _repeat(lambda: times.append(_whole_time(whole, moved, device)), budget_s)
+    except torch.OutOfMemoryError:
+        return []
     return times
+
+
+def _whole_time(module: fx.GraphModule, inputs: Sequence[Any], device: str) -> tuple[float, float]:
+    wanted = [each for each in module.parameters() if each.requires_grad]
+    begun = _now(device)
+    result = module(*inputs)
+    forward = _now(device)
+    outputs = [each for each in tensors_of(result) if each.requires_grad]
+    if outputs and wanted:
+        gradients = [torch.ones_like(each) for each in outputs]
+        torch.autograd.grad(outputs, wanted, gradients, allow_unused=True)
+    return forward - begun, _now(device) - forward
+
+
+def _on(device: str, module: fx.GraphModule) -> fx.GraphModule:
+    """The network as a whole on the device: itself where it is there, else a copy."""
+    if all(each.device == torch.device(device) for each in module.parameters()):
+        return module
+    copied = copy.deepcopy(module).to(device)
+    for node in copied.graph.nodes:
+        if "device" in node.kwargs:
+            node.update_kwarg("device", torch.device(device))
+    copied.recompile()
+    return copied
 
 
 def _scale(parts: Sequence[Sequence[float]], wholes: Sequence[float]) -> float:
@@ -265,10 +236,6 @@ def _repeat(work: Callable[[], Any], budget_s: float) -> None:
         if count >= LEAST_RUNS and time.perf_counter() - begun > budget_s:
             return
         work()
-
-
-def _tensors(result: Any) -> list[torch.Tensor]:
-    return [each for each in tree_leaves(result) if isinstance(each, torch.Tensor)]
 
 
 def _now(device: str) -> float:

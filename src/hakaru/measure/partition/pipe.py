@@ -13,14 +13,13 @@ from hakaru.measure.partition.agree import NoPartition, agreed, question
 from hakaru.measure.partition.cost import Cost, Machine, Schedule, Shape, cost_of
 from hakaru.measure.partition.document import Asked, Candidate, document_of
 from hakaru.measure.partition.graph import Graph
+from hakaru.measure.partition.refusal import explained, without_logs
 from hakaru.measure.partition.search import best_cuts, least_memory
 from hakaru.measure.partition.trace import (
-    explained,
     free_values,
     numbers_of,
     operations,
     read_graph,
-    without_logs,
 )
 from hakaru.measure.preflight.check import size
 from hakaru.registry import hint
@@ -57,7 +56,7 @@ def pipe_of(
         microbatches * replicas * len(example_inputs[0]), machine, numbers_of(module), True,
     )  # fmt: skip
     sizes = [tuple(each.shape) for each in example_inputs if isinstance(each, torch.Tensor)]
-    key = question(str(module), sizes, machine, shape, device, name, tuple(cuts))
+    key = question(str(module), sizes, machine, shape, device.partition(":")[0], name, tuple(cuts))
     found: list[dict[str, Any]] = []
 
     def decide(graph: Graph) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def segments_of(graph: Graph) -> Segments:
 def best_cuts(graph: Graph, shape: Shape, machine: Machine) -> Cost | None:
     """The legal cuts with the shortest step that fit the memory, or None if there are none.
 
-    Of several the one with the least time in all stages together: it fills the pipeline soonest.
+    Of several the most even: the one with the least sum of the squares of the stages' times.
     """
     found = segments_of(graph)
     if shape.stages >= len(found.ends):
@@ -41,7 +41,7 @@ def best_cuts(graph: Graph, shape: Shape, machine: Machine) -> Cost | None:
     if not np.isfinite(slowest):
         return None
     slot = shape.slot_s(found.work, machine)
-    within = [np.where(each <= slowest * (1 + SLACK), slot, np.inf) for each in times]
+    within = [np.where(each <= slowest * (1 + SLACK), slot**2, np.inf) for each in times]
     _, chosen = _follow(within, np.add)
     return cost_of(graph, [int(found.ends[at]) for at in chosen], shape, machine)
 

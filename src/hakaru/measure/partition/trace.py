@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
 from torch import fx, nn
 
-from hakaru.errors import HakaruError
-from hakaru.measure.partition.agree import NoPartition
 from hakaru.measure.partition.graph import Graph, Node, Span
 from hakaru.measure.partition.meter import Measured, measure, update_s_per_byte
-
-TORCH = str(Path(torch.__file__).parent)
+from hakaru.measure.partition.refusal import explained, without_logs
 
 
 def graph_of(module: nn.Module, inputs: Sequence[Any], device: str = "cpu") -> Graph:
@@ -212,56 +205,3 @@ def _tensor(traced: fx.GraphModule, node: fx.Node) -> Any:
 def _label(node: fx.Node) -> str:
     path = module_path(node)
     return f"{node.name} in {path}" if path else node.name
-
-
-@contextmanager
-def without_logs() -> Iterator[None]:
-    """torch's own words about a failed trace go on for pages; the error says what is needed."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-
-
-@contextmanager
-def explained(module: nn.Module) -> Iterator[None]:
-    """A failed trace as an error that names the place in the network."""
-    try:
-        yield
-    except HakaruError:
-        raise
-    except Exception as error:
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        raise NoPartition(_refusal(module, cause)) from error
-
-
-def _refusal(module: nn.Module, error: BaseException) -> str:
-    where = _place(module, error.__traceback__)
-    begin = f"{type(module).__name__} cannot be traced: {where}"
-    if type(error).__name__ == "GuardOnDataDependentSymNode" or "data-dependent" in str(error):
-        return (
-            f"{begin} goes by a tensor's value, which torch.export refuses. Compute both branches and choose"
-            " with torch.where, or train with ddp or fsdp, which need no trace"
-        )
-    first = str(error).strip().split("\n")[0] or type(error).__name__
-    return f"{begin}: {type(error).__name__}: {first}. See the limits of torch.export"
-
-
-def _place(module: nn.Module, trace: TracebackType | None) -> str:
-    """The module that was running, and the innermost line of the user's own code."""
-    paths = {id(each): name or "the network" for name, each in module.named_modules()}
-    line, path, inside = "", "the network", False
-    while trace is not None:
-        code, values = trace.tb_frame.f_code, trace.tb_frame.f_locals
-        first = values.get(code.co_varnames[0]) if code.co_varnames else None
-        if isinstance(first, nn.Module) and id(first) in paths:
-            path = paths[id(first)]
-            inside = True
-        if inside and not code.co_filename.startswith((TORCH, "<")):
-            line = f"{code.co_filename}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return f"{path} ({line})" if line else path
