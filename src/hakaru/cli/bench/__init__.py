@@ -14,7 +14,7 @@ from hakaru.registry import hint
 CLOSED_PIPE = 141  # as a shell reports SIGPIPE
 EPILOG = """\b
 Examples:
-  hakaru bench run --quick           # a minute; every number with a verdict
+  hakaru bench run --quick           # two minutes; every number with a verdict
   hakaru bench preflight --launcher slurm --nodes 128 --ranks 1024
 Exit codes: 0 good, 10 slow, 11 failed, 12 contaminated, 13 not measured;
 1 and 2 are errors of the command itself.
@@ -52,4 +52,4 @@ class BenchVerbs(click.Group):
 
 @click.group(cls=BenchVerbs, epilog=EPILOG)
 def command() -> None:
-    """Measure the machine: every card, every link, LINPACK; each number with a verdict."""
+    """Measure the machine: cards, links, LINPACK, training, storage; each number with a verdict."""
