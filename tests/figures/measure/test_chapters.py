@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,6 +108,16 @@ def test_the_answers_are_the_sentences_of_the_documents() -> None:
     assert "On 4 ranks ddp is the fastest, 28 % before gpipe." in found
     assert any("is ready 25 ms late" in each for each in found)
     assert len(found) == len(set(found)) <= 16
+
+
+def test_what_a_verdict_says_of_the_culprit_is_said_once() -> None:
+    rows = list(scaling_rows())
+    late = rows[-1].validity["culprit"]["sentence"]
+    told = [
+        replace(each, validity=each.validity | {"verdict": f"It stops at 2 ranks. {late}"})
+        for each in rows
+    ]
+    assert answers(view_of(*told)) == [f"It stops at 2 ranks. {late}"]
 
 
 def test_ranks_are_no_cards_and_only_the_largest_of_each_sweep_has_a_history() -> None:

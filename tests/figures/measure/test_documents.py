@@ -55,7 +55,7 @@ def test_what_is_no_object_is_empty(text: str) -> None:
 
 def test_a_stored_run_has_the_documents_of_the_run_at_hand(lake: Lake) -> None:
     """The rows of one document share its text; those of other benchmarks keep none."""
-    other = measured(validity={"facts": {"verdict": "not read"}})
+    other = measured(validity={"verdict": "not read"})
     run = run_of(*scaling_rows(ranks=(1, 2)), other)
     put_runs(lake, [run])
     with open_session(lake) as session:

@@ -89,7 +89,8 @@ def test_candidates_are_a_table_with_why() -> None:
         "1",
         "needs 17.2 GiB a device, which has 16 GiB",
     )
-    assert candidates_sheet(Document({})) is None
+    alone = plan_document() | {"candidates": plan_document()["candidates"][:1]}
+    assert candidates_sheet(Document(alone)) is None and candidates_sheet(Document({})) is None
 
 
 @pytest.mark.parametrize(

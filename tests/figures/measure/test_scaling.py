@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from hakaru.figures.measure.scaling import IDEAL, curves_of, scaling, scaling_sentences
+from hakaru.figures.measure._curves import curves_of
+from hakaru.figures.measure.scaling import IDEAL, scaling, scaling_sentences
 from hakaru.figures.measure.words import share
 from hakaru.measure.verdict import Verdict
 from tests.figures.measure._runs import view_of
@@ -102,5 +103,41 @@ def test_the_sentence_is_that_of_the_most_ranks_that_have_one() -> None:
     assert scaling_sentences(curves_of(view_of(*rows))) == ["two"]
     strong = point(1, 10.0, {"verdict": "other"}, scaling="strong")
     assert scaling_sentences(curves_of(view_of(*rows, *strong))) == [
-        "mlp, ddp, strong: other", "mlp, ddp, weak: two",
+        "mlp, strong: other", "mlp, weak: two",
     ]  # fmt: skip
+
+
+def test_every_strategy_begins_with_one_rank_alone() -> None:
+    """One rank has no strategy; where it was measured with none other it is a curve of one point."""
+    alone = point(1, 10.0, strategy="single")
+    rows = [
+        *alone,
+        *point(2, 18.0),
+        *point(2, 19.0, compression="fp16"),
+        *point(2, 17.0, batch=256),
+    ]
+    curves = {each.name: [one.ranks for one in each.points] for each in curves_of(view_of(*rows))}
+    assert curves == {
+        "ddp, weak, batch 128 a rank": [2], "ddp, weak, batch 64 a rank": [1, 2],
+        "ddp, fp16 gradients, weak": [1, 2],
+    }  # fmt: skip
+    (only,) = curves_of(view_of(*alone))
+    assert (only.name, only.last.ranks) == ("single, weak", 1)
+
+
+@pytest.mark.parametrize(("scaling_of", "rate"), [("weak", 5120.0), ("strong", 2560.0)])
+def test_the_law_predicts_the_next_size(scaling_of: str, rate: float) -> None:
+    """128 samples on two ranks are 256 on four if weak: at 50 ms a step 5,120 a second, else 2,560."""
+    following = {"ranks": 4, "fitted_on": [1, 2], "predicted_step_ms": 50.0, "low_ms": 40.0,
+                 "high_ms": 64.0, "sentence": "On 4 ranks a step takes 50 ms."}  # fmt: skip
+    rows = point(2, 2000.0, {"next": following}, scaling=scaling_of, batch=128)
+    (curve,) = curves_of(view_of(*rows))
+    (law,) = curve.laws
+    assert (law.ranks, law.rate, law.low, law.high) == (4, rate, rate / 64 * 50, rate / 40 * 50)
+    figure = scaling([curve])
+    assert named(figure, IDEAL, "line")[0]["data"][-1] == [4.0, 4000.0]
+    assert figure.notes[-1] == "On 4 ranks a step takes 50 ms."
+    told = point(2, 2000.0, {"next": following, "verdict": f"So so. {following['sentence']}"})
+    assert following["sentence"] not in scaling(curves_of(view_of(*told))).notes, (
+        "the verdict says it"
+    )

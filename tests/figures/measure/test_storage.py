@@ -8,7 +8,7 @@ import pytest
 
 from hakaru.figures.measure.data_size import data_size, data_size_sentences, needed_sheet, sizes_of
 from hakaru.figures.measure.documents import Document
-from hakaru.figures.measure.layouts import layouts, loaders_of
+from hakaru.figures.measure.layouts import layouts, loaders_of, loading_sentences
 from hakaru.figures.measure.timeline import timeline, timeline_of, timelines_of
 from tests.figures.measure._runs import view_of
 from tests.measure.lakes_training import (
@@ -157,3 +157,26 @@ def test_a_timeline_is_of_the_largest_size() -> None:
     assert {name: len(events) for name, events in found.lanes.items()} == {
         "loading": 12, "copy": 12, "compute": 12, "waiting": 4,
     }  # fmt: skip
+
+
+def test_without_a_knee_the_slopes_part_at_memory() -> None:
+    fit = {"slope_below_s_per_gib": 4.0, "slope_above_s_per_gib": 4.2, "knee_mib": None}
+    rows = [row for mib in (256, 1024) for row in timed(
+        "data-size", {"model": "alexnet", "mib": mib}, {"epoch": 4.0 * mib / 1024},
+        {"memory_mib": 512, "fit": fit})]  # fmt: skip
+    _, _, below, above = of_name(data_size(sizes_of(view_of(*rows))), "alexnet")
+    assert below["data"] == [[0.0, 0.0], [512.0, 2.0]]
+    assert above["data"] == [[512.0, 1.9], [1024.0, 4.0]]
+
+
+def test_loaders_say_which_is_ahead_why_one_is_not_cold_and_what_differs() -> None:
+    base = {"layout": "tar", "state": "cold", "mib": 64, "image": 64, "workers": 1}
+    facts = {"verdict": "Cold: tar is ahead.", "cold_problem": "tmpfs keeps files in memory."}
+    one = timed("loading", base, {"rate": 9.0}, facts)
+    loaders = loaders_of(view_of(*one))
+    assert [each.name for each in loaders] == ["cold, 1 worker"]
+    assert loading_sentences(loaders) == ["Cold: tar is ahead."]
+    assert "tmpfs keeps files in memory." in layouts(loaders).notes
+    other = timed("loading", base | {"image": 128}, {"rate": 9.0}, facts)
+    names = [each.name for each in loaders_of(view_of(*one, *other))]
+    assert names == ["cold, 1 worker, image 128", "cold, 1 worker, image 64"]

@@ -19,6 +19,7 @@ from hakaru.figures.measure import (
     strategies,
     timeline,
 )
+from hakaru.figures.measure._curves import curves_of
 from hakaru.figures.measure.sheet import Sheet
 from hakaru.figures.measure.together import distinct, timed_of
 from hakaru.figures.measure.view import RunView
@@ -78,22 +79,24 @@ def find_picture(view: RunView, id: str) -> Picture | None:
 
 def training_sentences(view: RunView) -> list[str]:
     """Where scaling stops and why, and who keeps the others waiting."""
-    verdicts = scaling.scaling_sentences(scaling.curves_of(view))
-    culprits = breakdown.culprit_sentences(breakdown.steps_of(view, "scaling"))
-    return distinct([*verdicts, *culprits], MOST_SENTENCES)
+    verdicts = scaling.scaling_sentences(curves_of(view))
+    steps = [each for each in breakdown.steps_of(view, "scaling")
+             if not any(each.sentence.rstrip(".") in text for text in verdicts)]  # fmt: skip
+    return distinct([*verdicts, *breakdown.culprit_sentences(steps)], MOST_SENTENCES)
 
 
 def storage_sentences(view: RunView) -> list[str]:
     """The knee and the slopes, what storage has to deliver, and what hides behind compute."""
     sizes = data_size.data_size_sentences(data_size.sizes_of(view))
     hidden = [each.sentence for each in timeline.timelines_of(view)]
-    return distinct([*sizes, *hidden], MOST_SENTENCES)
+    loaders = layouts.loading_sentences(layouts.loaders_of(view))
+    return distinct([*sizes, *hidden, *loaders], MOST_SENTENCES)
 
 
 def _training(view: RunView) -> Chapter:
     if not timed_of(view, "scaling"):
         return Chapter("training", "Training", (), ())
-    curves = scaling.curves_of(view)
+    curves = curves_of(view)
     models = tuple(dict.fromkeys(each.model for each in curves))
     drawn = Picture(
         "scaling", scaling.TITLE, scaling.QUESTION, "Model", models,

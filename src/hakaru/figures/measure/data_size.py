@@ -189,10 +189,10 @@ def _series(at: int, sweep: Sweep, scale: float) -> list[dict[str, Any]]:
 
 
 def _slopes(sweep: Sweep) -> list[list[tuple[float, float]]]:
-    """Below and above the knee or, where there is none, over all sizes; each amid its points."""
+    """Below and above the knee, else below and above memory; each amid its points."""
     fit = sweep.part("fit")
     below, above = (fit.number(f"slope_{name}_s_per_gib", -1e12) for name in ("below", "above"))
-    knee, last = fit.number("knee_mib"), sweep.sizes[-1].mib
+    knee, last = fit.number("knee_mib") or sweep.memory_mib, sweep.sizes[-1].mib
     if below is None:
         return []
     if knee is None or above is None:
@@ -271,7 +271,7 @@ def _notes(sweeps: Sequence[Sweep], largest: float) -> list[str]:
     ]
     if any(each.part("fit") for each in sweeps):
         notes.append(
-            "Broad dashed and dotted lines are the fitted slopes, below and above the knee."
+            "Broad dashed and dotted lines are the fitted slopes, below and above memory or the knee."
         )
     return notes
 

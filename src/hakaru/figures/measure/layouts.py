@@ -30,7 +30,8 @@ SYMBOLS = {COLD: "rect", "warm": "circle"}
 LOG_SPAN = 30  # of the rates: beyond it the slow ones would lie on the axis
 SPREAD = 0.66  # of a layout's room, which its marks share
 KNOWN = ("layout", "workers", "prefetch", "state", "mib", "ranks")
-MOST_PATHS = 3
+MOST_PATHS, MOST_SENTENCES = 3, 4
+Key = tuple[str, int, int, str]
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,25 @@ def loaders_of(view: RunView) -> list[Loader]:
     """Of the largest data set; cold first, then by workers."""
     found = [(each, rate) for each in timed_of(view, "loading") if (rate := each.valid("rate"))]
     largest = max((each.options.number("mib") or 0.0 for each, _ in found), default=0.0)
-    groups: dict[tuple[Any, ...], dict[str, tuple[Reading, Timed]]] = {}
+    groups: dict[Key, dict[str, tuple[Reading, Timed]]] = {}
     for each, rate in found:
         if (each.options.number("mib") or 0.0) == largest:
             groups.setdefault(_key(each), {})[name_of(each.options, "layout")] = (rate, each)
-    several = len({key[2] for key in groups}) > 1
+    varies = [len({key[at] for key in groups}) > 1 for at in range(4)]
     return [
         Loader(
-            _name(key, several),
+            _name(key, varies),
             key[0],
             tuple((layout, *pair) for layout, pair in sorted(own.items())),
         )
         for key, own in sorted(groups.items())
     ]
+
+
+def loading_sentences(loaders: Sequence[Loader]) -> list[str]:
+    """Which layout is ahead, as the benchmark says it."""
+    every = (timed.facts.text("verdict") for each in loaders for _, _, timed in each.rates)
+    return distinct(every, MOST_SENTENCES)
 
 
 def layouts(loaders: Sequence[Loader], dark: bool = False) -> Figure:
@@ -90,7 +97,7 @@ def layouts(loaders: Sequence[Loader], dark: bool = False) -> Figure:
     return look.figure("layouts", TITLE, QUESTION, option, theme, _notes(loaders))
 
 
-def _key(each: Timed) -> tuple[str, int, int, str]:
+def _key(each: Timed) -> Key:
     options = each.options
     return (
         name_of(options, "state"), options.whole("workers") or 0, options.whole("prefetch") or 0,
@@ -98,14 +105,12 @@ def _key(each: Timed) -> tuple[str, int, int, str]:
     )  # fmt: skip
 
 
-def _name(key: tuple[str, int, int, str], with_prefetch: bool) -> str:
+def _name(key: Key, varies: Sequence[bool]) -> str:
+    """State and workers, and of the others what differs between the loaders."""
     state, workers, prefetch, rest = key
-    words = (
-        state,
-        counted(workers, "worker"),
-        f"prefetch {prefetch:,}" if with_prefetch else "",
-        rest,
-    )
+    words = [state, counted(workers, "worker")]
+    words += [f"prefetch {prefetch:,}"] if varies[2] else []
+    words += [rest] if varies[3] else []
     return ", ".join(filter(None, words))
 
 
@@ -167,6 +172,7 @@ def _notes(loaders: Sequence[Loader]) -> list[str]:
             "Hollow: meant to be cold, but (partly) served from memory, so it is no speed of storage "
             f"({named})."
         )
+    notes += distinct((each.facts.text("cold_problem", 300) for each in every), MOST_SENTENCES)
     paths = [(each.facts.text("path", 120), each.facts.text("filesystem", 40)) for each in every]
     where = distinct(
         (f"{path} ({kind})" if kind else path for path, kind in paths if path), MOST_PATHS

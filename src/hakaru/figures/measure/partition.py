@@ -67,9 +67,9 @@ def partition(document: Mapping[str, Any] | Document, dark: bool = False) -> Fig
 
 
 def candidates_sheet(plan: Document, name: str = "") -> Sheet | None:
-    """What the planner weighed up; None where the plan does not say it."""
+    """What the planner weighed up; None where there was but one way."""
     found = plan.parts("candidates")[:MOST_CANDIDATES]
-    if not found:
+    if len(found) < 2:
         return None
     heads = ("Strategy", "Fits", "Predicted step", "Memory of a device", "Micro-batches", "Why")
     numbers = (False, False, True, True, True, False)

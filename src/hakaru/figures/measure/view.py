@@ -56,8 +56,8 @@ class Reading:
 
     @property
     def facts(self) -> Document:
-        """The document of its row; empty where it has none that can be read."""
-        return parse_document(self.validity).part("facts")
+        """The document of its row, which stands among its validity; empty where it cannot be read."""
+        return parse_document(self.validity)
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -187,9 +187,7 @@ def parse_object(text: str) -> Mapping[str, Any]:
 
 def document_of(benchmark: str, validity: Mapping[str, Any]) -> str:
     """The validity of a run at hand as it would be stored, of benchmarks with documents only."""
-    if benchmark not in WITH_DOCUMENTS or "facts" not in validity:
-        return ""
-    return json.dumps({"facts": validity["facts"]}, sort_keys=True, default=str)
+    return json.dumps(dict(validity), sort_keys=True) if benchmark in WITH_DOCUMENTS else ""
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
