@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hakaru.errors import HakaruError
-from hakaru.measure.storage._sizes import Speed, parse_sizes, schedule
+from hakaru.measure.storage._sizes import Speed, has_shares, parse_sizes, schedule
 
 SIZES = (16, 32, 64, 128)
 SPEED = Speed(compute_s_per_mib=0.05, cold_s_per_mib=0.01, memory_mib=64)
@@ -33,10 +33,15 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         parse_sizes(text, 64)
 
 
+def test_sizes_in_mib_are_no_shares() -> None:
+    assert has_shares("1/4+1GiB")
+    assert not has_shares("64MiB + 1GiB")
+
+
 def test_much_time_takes_all_sizes_and_most_epochs() -> None:
     found = schedule(SIZES, SPEED, 1000)
     assert found.sizes == SIZES
-    assert found.num_epochs == 4
+    assert found.num_epochs == 8
     assert found.note == ""
 
 

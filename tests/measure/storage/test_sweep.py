@@ -19,7 +19,7 @@ from hakaru.measure.storage._loader import Loader, Plan
 from hakaru.measure.storage._outcome import Settings
 from hakaru.measure.storage._samples import Null
 from hakaru.measure.storage._store import Store, null_store
-from hakaru.measure.storage._sweep import Sweep, parse_memory
+from hakaru.measure.storage._sweep import Sweep
 from hakaru.measure.truth import Unavailable
 from hakaru.measure.verdict import Verdict
 from tests.measure.storage._ranks import alone, group
@@ -53,7 +53,7 @@ def sweep(**given: object) -> list[Part]:
 
 
 def test_a_sweep_of_training_has_all_parts_of_the_contract(temporary: Path) -> None:
-    parts = sweep(model="alexnet", sizes="1MiB+2MiB+3MiB", memory=0)
+    parts = sweep(model="alexnet", sizes="1MiB+2MiB+3MiB")
     assert [part.parameters["mib"] for part in parts] == [1, 2, 3]
     assert {part.parameters["memory"] for part in parts} == {0}
     for part in parts:
@@ -74,7 +74,7 @@ def test_a_sweep_of_training_has_all_parts_of_the_contract(temporary: Path) -> N
 
 
 def test_a_loader_alone_has_no_utilisation(temporary: Path) -> None:
-    parts = sweep(model="none", sizes="1MiB+2MiB", memory=0, layout="files")
+    parts = sweep(model="none", sizes="1MiB+2MiB", layout="files")
     assert set(parts[-1].samples) == {"epoch"}
     assert parts[-1].facts["needed"] is None
     assert parts[-1].facts["timeline"] is None
@@ -106,15 +106,15 @@ def test_the_memory_limit_is_that_of_the_files(temporary: Path) -> None:
 
 
 def test_data_sets_on_a_path_stay_and_are_used_again(tmp_path: Path) -> None:
-    sweep(model="none", sizes="1MiB", memory=0, path=str(tmp_path))
+    sweep(model="none", sizes="1MiB", path=str(tmp_path))
     (folder,) = tmp_path.iterdir()
     made = (folder / "manifest.json").stat().st_mtime_ns
-    sweep(model="none", sizes="1MiB", memory=0, path=str(tmp_path))
+    sweep(model="none", sizes="1MiB", path=str(tmp_path))
     assert (folder / "manifest.json").stat().st_mtime_ns == made
 
 
 def test_the_budget_leaves_sizes_out_and_says_so(temporary: Path) -> None:
-    settings = Settings(model="none", sizes="1MiB+2MiB+64MiB", memory=0, most_bytes_s=4e6, **SMALL)  # type: ignore[arg-type]
+    settings = Settings(model="none", sizes="1MiB+2MiB+64MiB", most_bytes_s=4e6, **SMALL)  # type: ignore[arg-type]
     parts = Sweep(alone(), settings).run(5.0)
     assert 64 not in [part.parameters["mib"] for part in parts]
     assert "64 MiB did not fit the time" in parts[-1].facts["verdict"]
@@ -131,19 +131,8 @@ def test_the_budget_leaves_sizes_out_and_says_so(temporary: Path) -> None:
 )
 def test_wrong_settings_are_refused(temporary: Path, given: dict[str, str], words: str) -> None:
     with pytest.raises(HakaruError, match=words):
-        sweep(**({"sizes": "1MiB", "memory": 0} | given))
+        sweep(**({"sizes": "1MiB", "workers": 1} | given))
     assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize(("text", "mib"), [("machine", 0), ("96", 96)])
-def test_memory(text: str, mib: int) -> None:
-    assert parse_memory(text) == mib
-
-
-@pytest.mark.parametrize("text", ["", "-1", "96MiB", "1e9", "9" * 10])
-def test_memory_that_is_none(text: str) -> None:
-    with pytest.raises(HakaruError, match="expected MiB"):
-        parse_memory(text)
 
 
 def test_missing_or_doubled_samples_are_a_wrong_result() -> None:

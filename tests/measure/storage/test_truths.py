@@ -124,11 +124,11 @@ def test_a_fast_disk_has_no_knee(disk: Disk) -> None:
 def test_a_loader_below_compute_shows_the_stall_and_one_above_does_not() -> None:
     seen = []
     for _ in range(TRIES):
-        free = sweep(model="alexnet", sizes="32MiB", memory=0, batch=32)[0]
+        free = sweep(model="alexnet", sizes="32MiB", batch=32)[0]
         needs = free.facts["needed"]["mb_per_s_now"] * 1e6
         below, above = (
             usual(
-                sweep(model="alexnet", sizes="32MiB", memory=0, batch=32, most_bytes_s=rate)[0],
+                sweep(model="alexnet", sizes="32MiB", batch=32, most_bytes_s=rate)[0],
                 "stall",
             )
             for rate in (needs / 2, needs * 4)

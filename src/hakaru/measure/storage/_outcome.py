@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hakaru.errors import HakaruError
-from hakaru.measure._base import Part, Value
+from hakaru.measure._base import AUTO, Part, Value
 from hakaru.measure.storage._consumer import NONE, sizes_of
 from hakaru.measure.storage._epoch import Epoch
 from hakaru.measure.storage._fit import SizeFit, fit_sizes
@@ -26,12 +26,12 @@ HOW_TO_GET_MORE = (
 
 @dataclass(frozen=True)
 class Settings:
-    """`memory` is in MiB; 0 is the machine's. `most_bytes_s` holds the loader back, for tests."""
+    """`memory` is in MiB, or auto; 0 is the machine's. `most_bytes_s` holds the loader back, for tests."""
 
     model: str = "alexnet"
     layout: str = "packed"
     workers: int = 2
-    memory: int = 64
+    memory: Value = AUTO
     sizes: str = "1/4+1/2+1+2"
     path: str = TEMPORARY
     image: int = 64

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from hakaru.errors import HakaruError
 
-MOST_EPOCHS, LEAST_EPOCHS = 4, 2  # steady ones of each size
+MOST_EPOCHS, LEAST_EPOCHS = 8, 2  # steady ones of each size
 LEAST_MIB = 1
 START_S = 0.5  # of a size: its files and workers
 UNITS = {"MiB": 1, "GiB": 1024}
@@ -19,6 +19,11 @@ def parse_sizes(text: str, memory_mib: int) -> list[int]:
     """`1/4+1/2+1+2` of the memory, or `64MiB+1GiB`; in MiB, in order."""
     found = {_parse(word.strip(), memory_mib) for word in text.split("+")}
     return sorted(found)
+
+
+def has_shares(text: str) -> bool:
+    """Whether some of the sizes are shares of the memory."""
+    return any(not word.strip().endswith(tuple(UNITS)) for word in text.split("+"))
 
 
 def _parse(word: str, memory_mib: int) -> int:

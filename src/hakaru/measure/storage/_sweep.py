@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from hakaru.errors import HakaruError
-from hakaru.measure._base import Part
+from hakaru.measure._base import AUTO, Part
 from hakaru.measure.context import Context
 from hakaru.measure.node.memory import available_bytes
 from hakaru.measure.storage._consumer import (
@@ -24,7 +23,14 @@ from hakaru.measure.storage._group import Group
 from hakaru.measure.storage._loader import Loader, Plan
 from hakaru.measure.storage._memory import MIB, Room, files_room
 from hakaru.measure.storage._outcome import Memory, Point, Result, Settings, parts_of
-from hakaru.measure.storage._sizes import LEAST_EPOCHS, Schedule, Speed, parse_sizes, schedule
+from hakaru.measure.storage._sizes import (
+    LEAST_EPOCHS,
+    Schedule,
+    Speed,
+    has_shares,
+    parse_sizes,
+    schedule,
+)
 from hakaru.measure.storage._store import (
     NULL,
     TEMPORARY,
@@ -36,19 +42,9 @@ from hakaru.measure.storage._store import (
 from hakaru.measure.storage._trace import trace
 from hakaru.measure.truth import Unavailable
 
-MACHINE = "machine"
-MOST_DIGITS = 9
+USUAL_MIB, USUAL_MIB_ON_GPU = 32, 4096  # of files in memory
 TRIAL_STEPS = 3
 FOR_TRACE_S = 3.0  # of the budget: the profiler takes a moment to start
-
-
-def parse_memory(text: str) -> int:
-    """MiB, or 0 for all of the machine's."""
-    if text == MACHINE:
-        return 0
-    if not text.isdecimal() or len(text) > MOST_DIGITS:
-        raise HakaruError(f"memory={text[:40]!r}: expected MiB as a whole number, or {MACHINE}")
-    return int(text)
 
 
 class Sweep:
@@ -78,7 +74,7 @@ class Sweep:
     @contextmanager
     def _memory(self) -> Iterator[Memory]:
         """A limit for the workers where it is asked for and can be had on all hosts."""
-        wanted = self.settings.memory
+        wanted = self._wanted_mib()
         if not wanted or self.settings.layout == NULL:
             machine = self._machine_mib()
             yield Memory(machine, wanted or machine, None)
@@ -90,6 +86,15 @@ class Sweep:
                 yield Memory(self._machine_mib(), wanted, None, why)
             else:
                 yield Memory(wanted, wanted, room)
+
+    def _wanted_mib(self) -> int:
+        """The limit; 0 is none, as for sizes that are not shares of a memory."""
+        given = self.settings.memory
+        if given != AUTO:
+            return int(given)
+        if not has_shares(self.settings.sizes):
+            return 0
+        return USUAL_MIB if self.device == "cpu" else USUAL_MIB_ON_GPU
 
     def _room(self, stack: ExitStack, mib: int) -> tuple[Room | None, str]:
         """This rank's part of its host's memory, or why there is none."""

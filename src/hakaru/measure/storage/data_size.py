@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hakaru.measure._base import Parameter, Part, Procedure, Quantity, benchmark
+from hakaru.measure._base import AUTO, Parameter, Part, Procedure, Quantity, Value, benchmark
 from hakaru.measure.context import Context
 from hakaru.measure.storage._consumer import MODELS, NONE
 from hakaru.measure.storage._outcome import Settings
 from hakaru.measure.storage._store import TEMPORARY
-from hakaru.measure.storage._sweep import Sweep, parse_memory
+from hakaru.measure.storage._sweep import Sweep
 
 
 @benchmark(
@@ -24,8 +24,8 @@ from hakaru.measure.storage._sweep import Sweep, parse_memory
                   "What is trained; none only loads.", quick=("alexnet",), choices=MODELS),
         Parameter("layout", ("packed",), "How the samples lie in files; null reads nothing."),
         Parameter("workers", (2,), "Loader workers of each rank.", on_gpu=(8,)),
-        Parameter("memory", ("64",), "MiB of memory that cache the files of a host's workers, where control "
-                  "groups can limit it; machine: all of its memory."),
+        Parameter("memory", (AUTO,), "MiB of memory that cache the files of a host; auto: the machine's for "
+                  "sizes in MiB or GiB, else 32 (4,096 beside GPUs) for the loader's workers alone."),
         Parameter("sizes", ("1/4+1/2+1+2",), "Data sets as shares of that memory, or as 64MiB+1GiB.",
                   quick=("1/4+1/2+2",)),
         Parameter("path", (TEMPORARY,), "A folder for the data sets, which stay there; temporary: a new one "
@@ -47,7 +47,7 @@ def data_size(
     model: str,
     layout: str,
     workers: int,
-    memory: str,
+    memory: Value,
     sizes: str,
     path: str,
     image: int,
@@ -60,7 +60,7 @@ def data_size(
         model=model,
         layout=layout,
         workers=workers,
-        memory=parse_memory(memory),
+        memory=memory,
         sizes=sizes,
         path=path,
         image=image,
