@@ -10,7 +10,7 @@ import pytest
 
 from tests._cli import hakaru
 
-PLAN = ("bench", "plan", "mlp", "--devices", 4, "--size", "hidden=32", "--size", "layers=6")
+PLAN = ("bench", "plan", "mlp@hidden=32+layers=6", "--devices", 4)
 FACTORY = """
 import torch
 from torch import nn
@@ -61,16 +61,28 @@ def test_page_with_the_figure(tmp_path: Path) -> None:
     [
         (["--memory", "16"], "expected a size such as \"2GB\", found '16'"),
         (["--link", "10"], "'10' is not a rate such as 10GB/s or 200Mbit/s"),
-        (["--size", "depth=3"], "mlp has no size 'depth'"),
-        (["--size", "hidden=wide"], "--size hidden=wide: expected a number"),
         (["-o", "plan.txt"], "a plan's file ends in .json, .html"),
         (["--device", "gpu"], "'gpu' is no device; write cpu"),
-        (["--memory", "1MB", "--size", "hidden=512"], "no plan fits in"),
+        (["--memory", "0.01MB"], "no plan fits in"),
     ],
 )
 def test_errors_help(options: list[str], said: str) -> None:
     result = hakaru(*PLAN, *options)
     assert result.exit_code != 0
+    assert said in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("mlp@depth=3", "mlp has no size 'depth'"),
+        ("mlp@hidden=wide", "hidden='wide': expected a number"),
+        ("mlp@hidden", "'hidden' is no size; write them as resnet50@image=64+classes=10"),
+    ],
+)
+def test_wrong_sizes(model: str, said: str) -> None:
+    result = hakaru("bench", "plan", model, "--devices", 2)
+    assert result.exit_code == 1
     assert said in " ".join(result.output.split())
 
 

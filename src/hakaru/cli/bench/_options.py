@@ -39,6 +39,22 @@ class Duration(click.ParamType[float]):
         return float(found[1]) * SECONDS[found[2]]
 
 
+class Size(click.ParamType[int]):
+    """`512MiB`, `1GB`, in bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        from hakaru._values import num_bytes
+
+        if isinstance(value, int):
+            return value
+        try:
+            return num_bytes(str(value).strip())
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 def options_given(besides: Sequence[str]) -> str:
     """The options on the command line besides these: where they would be ignored, they are refused."""
     ctx = click.get_current_context()

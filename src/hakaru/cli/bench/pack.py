@@ -12,26 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hakaru.cli.bench._options import format_option
+from hakaru.cli.bench._options import Size, format_option
 
 if TYPE_CHECKING:
     from hakaru.measure.datasets.pack import Packed
-
-
-class Size(click.ParamType[int]):
-    """`512MiB`, `1GB`, in bytes."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from hakaru._values import num_bytes
-
-        if isinstance(value, int):
-            return value
-        try:
-            return num_bytes(str(value).strip())
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.command(

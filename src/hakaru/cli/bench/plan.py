@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from hakaru.cli._table import Column, Line
-from hakaru.cli.bench._options import format_option
-from hakaru.cli.bench.pack import Size
+from hakaru.cli.bench._options import Size, format_option
 from hakaru.errors import HakaruError
 
 POWERS = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
@@ -21,7 +20,7 @@ COPIES = {"sgd": 0, "momentum": 1, "adam": 2}
 EPILOG = """\b
 Examples:
   hakaru bench plan resnet50 --devices 4 --memory 16GiB
-  hakaru bench plan transformer --devices 8 --memory 500MB --size layers=12 --link 10GB/s
+  hakaru bench plan transformer@layers=12 --devices 8 --memory 500MB --link 10GB/s
   hakaru bench plan vgg16 --devices 4 --memory 8GiB --batch 128 -o plan.html
   hakaru bench plan mynet:make --devices 2 --memory 4GiB      # make() in ./mynet.py
 """
@@ -54,8 +53,6 @@ class Rate(click.ParamType[float]):
               "else the network's own number for each device.")  # fmt: skip
 @click.option("--link", type=Rate(), help="Rate between two devices, e.g. 10GB/s; else 10GB/s is "
               "assumed for GPUs and 1GB/s for processors.")  # fmt: skip
-@click.option("--size", "sizes", multiple=True, metavar="NAME=VALUE",
-              help="A size of the network, e.g. image=64; repeat for more.")  # fmt: skip
 @click.option("--optimiser", type=click.Choice(list(COPIES)), default="sgd", show_default=True,
               help="How much memory the optimiser keeps.")  # fmt: skip
 @click.option("--device", default="cpu", show_default=True,
@@ -65,20 +62,20 @@ class Rate(click.ParamType[float]):
               help="Write the plan to a file: .json, or .html, .svg, .png or .pdf as a figure.")  # fmt: skip
 def command(
     model: str, devices: int, memory: int | None, batch: int | None, link: float | None,
-    sizes: tuple[str, ...], optimiser: str, device: str, output_format: str, output: Path | None,
+    optimiser: str, device: str, output_format: str, output: Path | None,
 ) -> None:  # fmt: skip
     """Predict how MODEL is best trained on several devices, and where a pipeline would cut it.
 
     MODEL is a network that Hakaru has (mlp, resnet50, inception-v3, vgg16, alexnet, transformer), or
-    package.module:factory of your own, also from the current folder. It is traced and measured on one
-    device.
+    package.module:factory of your own, also from the current folder. Sizes follow an @, as in
+    resnet50@image=64+classes=10. It is traced and measured on one device.
     """
     from hakaru.cli._output import without_nan
     from hakaru.measure.networks import load
     from hakaru.measure.partition.plan import plan
 
     _check_output(output)
-    workload = load(model, **_sizes(sizes))
+    workload = load(model)
     if sys.stderr.isatty():
         click.echo(f"tracing and measuring {model} on {device}, within about a minute", err=True)
     found = plan(workload, devices, memory, batch, device, link, COPIES[optimiser])
@@ -89,23 +86,6 @@ def command(
         click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         _print(document)
-
-
-def _sizes(pairs: tuple[str, ...]) -> dict[str, int | float]:
-    from hakaru.cli._options import parse_params
-
-    return {name: _number(name, text) for name, text in parse_params(pairs, "--size").items()}
-
-
-def _number(name: str, text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        raise HakaruError(f"--size {name}={text}: expected a number") from None
 
 
 def _check_output(output: Path | None) -> None:

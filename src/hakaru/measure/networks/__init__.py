@@ -24,9 +24,14 @@ DROPOUT = "dropout"
 MAY_BE_ZERO = ("blocks", "groups")  # zero is the published network
 
 
-def load(name: str, **sizes: Any) -> Workload:
-    """A network by name, or the user's as `package.module:factory`; `sizes` make it smaller or larger."""
+def load(model: str, **sizes: Any) -> Workload:
+    """A network by name, or the user's as `package.module:factory`; `sizes` make it smaller or larger.
+
+    Sizes may also follow the name, as in `resnet50@image=64+classes=10`.
+    """
     torch()
+    name, _, text = model.partition("@")
+    sizes = _sizes(model, text) | sizes
     if ":" in name:
         from hakaru.measure.networks.factory import load_factory
 
@@ -42,6 +47,22 @@ def load(name: str, **sizes: Any) -> Workload:
         raise HakaruError(f"{name} has no size {unknown[0]!r}; it has {listed(known)}")
     found: Workload = make(**{size: _number(name, size, each) for size, each in sizes.items()})
     return found
+
+
+def _sizes(model: str, text: str) -> dict[str, int | float]:
+    pairs = [word.partition("=") for word in text.split("+")] if text else []
+    if bad := [size for size, _, value in pairs if not (size and value)]:
+        raise HakaruError(
+            f"{model!r}: {bad[0]!r} is no size; write them as resnet50@image=64+classes=10"
+        )
+    return {size: _parsed(model, size, value) for size, _, value in pairs}
+
+
+def _parsed(model: str, size: str, text: str) -> int | float:
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        raise HakaruError(f"{model!r}: {size}={text!r}: expected a number") from None
 
 
 def _number(name: str, size: str, value: Any) -> int | float:

@@ -53,7 +53,7 @@ def load_factory(name: str, batch: int = 0, learning_rate: float = 0.01, **sizes
 def _find(name: str) -> Callable[[], Any]:
     where, _, attribute = name.partition(":")
     if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+        sys.path.append(str(Path.cwd()))  # last, so that no file there replaces an installed module
     try:
         module = importlib.import_module(where)
     except ModuleNotFoundError as error:

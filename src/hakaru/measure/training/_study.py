@@ -10,13 +10,11 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.measure._base import NotApplicable
 from hakaru.measure.collective._ranks import TorchRanks
 from hakaru.measure.device.gemm import synchroniser
-from hakaru.measure.networks import load
 from hakaru.measure.networks.workload import Workload
 from hakaru.measure.place import host_name
 from hakaru.measure.protocol import CONFIDENT_FROM, correlation_of
@@ -150,16 +148,6 @@ class Study:
     def close(self, members: Sequence[Member]) -> None:
         for each in members:
             each.trainer.close()
-
-
-def workload_of(model: str) -> Workload:
-    """A network by its name, with sizes behind an @, as in `resnet50@image=64+classes=10`."""
-    name, _, text = model.partition("@")
-    sizes: dict[str, Any] = {}
-    for word in filter(None, text.split("+")):
-        size, _, value = word.partition("=")
-        sizes[size] = int(value) if value.isdecimal() else value
-    return load(name, **sizes)
 
 
 def sizes_to_try(hosts: Sequence[str]) -> list[int]:

@@ -14,8 +14,8 @@ class StepTimes:
 
     `waited` lies within forward and backward. Tensor parallel: its collectives. FSDP: on a processor its
     collectives, which block there; on a card the waits of the compute stream. A pipeline: all that its stage
-    does not compute. What an all-reduce of DDP leaves exposed is no part of it: that is the time from the last
-    `ready` to the end of backward.
+    does not compute. What an all-reduce of DDP leaves exposed is no part of it: that is the time between the
+    last `ready` and the end of backward.
     """
 
     begin: float

@@ -22,6 +22,7 @@ from hakaru.measure._base import (
 from hakaru.measure.collective._blame import Blame
 from hakaru.measure.collective._fit import Fit
 from hakaru.measure.context import Context
+from hakaru.measure.networks import load
 from hakaru.measure.protocol import correlation_of
 from hakaru.measure.statistics import Interval, median_interval
 from hakaru.measure.training._critical import (
@@ -43,7 +44,7 @@ from hakaru.measure.training._results import (
     parameters_of,
     samples_of,
 )
-from hakaru.measure.training._study import Member, Study, Variant, sizes_to_try, workload_of
+from hakaru.measure.training._study import Member, Study, Variant, sizes_to_try
 from hakaru.measure.training._table import StepTable
 from hakaru.measure.training._trainer import Compression
 from hakaru.measure.training._words import Measured, compression_sentence, scaling_verdict
@@ -98,7 +99,7 @@ def scaling(
     """Takes steps on each number of ranks in turn, on all of them also with compressed gradients."""
     if context.ranks.size < 2:
         raise NotApplicable("scaling takes two ranks or more")
-    study = Study(context.ranks, workload_of(model))  # type: ignore[arg-type]
+    study = Study(context.ranks, load(model))  # type: ignore[arg-type]
     counts = _counts(sizes, study)
     variants = _variants(study, counts, scaling, strategy, compression, batch)
 

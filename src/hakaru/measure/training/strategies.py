@@ -9,6 +9,7 @@ from typing import Any
 
 from hakaru.measure._base import AUTO, NotApplicable, Parameter, Part, Procedure, benchmark
 from hakaru.measure.context import Context, torch
+from hakaru.measure.networks import load
 from hakaru.measure.statistics import Interval, median_interval
 from hakaru.measure.training._critical import breakdown_of
 from hakaru.measure.training._results import (
@@ -20,7 +21,7 @@ from hakaru.measure.training._results import (
     samples_of,
 )
 from hakaru.measure.training._strategy import Strategy
-from hakaru.measure.training._study import Member, Study, Variant, workload_of
+from hakaru.measure.training._study import Member, Study, Variant
 from hakaru.measure.verdict import Verdict
 
 ALONE = ("ddp", "fsdp", "tensor", "gpipe", "1f1b")
@@ -67,7 +68,7 @@ def strategies(
     """Data, sharded data, tensor and pipeline parallel and combinations, a repetition of each in turn."""
     if context.ranks.size < 2:
         raise NotApplicable("a strategy spreads a training over two ranks or more")
-    study = Study(context.ranks, workload_of(model))  # type: ignore[arg-type]
+    study = Study(context.ranks, load(model))  # type: ignore[arg-type]
     samples = batch or study.workload.batch
     names = strategies_for(study.ranks.size) if strategy == AUTO else [strategy]
 
