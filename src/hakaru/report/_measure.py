@@ -52,6 +52,7 @@ MOST_ROWS = 200
 MOST_NAMED = 5
 MOST_BESIDE = 30
 MOST_OF_A_KIND = 4
+ALONE = ("breakdown", "steps")
 DEVICES, HISTORY = "devices", "history"
 
 
@@ -191,7 +192,7 @@ def _figures(found: Measured, dark: bool) -> list[tuple[str, Figure]]:
 
 def _names(each: Picture) -> Sequence[str | None]:
     """On paper nobody chooses: of steps the one that matters most, of all else the first few."""
-    if each.preferred or not each.names:
+    if each.id in ALONE or not each.names:
         return [each.first]
     return each.names[:MOST_OF_A_KIND]
 

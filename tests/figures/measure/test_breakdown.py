@@ -94,3 +94,11 @@ def test_steps_of_strategies_have_names_of_their_own() -> None:
         "transformer, ddp, 4 ranks", "transformer, fsdp, 4 ranks",
         "transformer, gpipe, 8 micro-batches, 4 ranks",
     ]  # fmt: skip
+
+
+def test_plain_gradients_stand_before_compressed_ones() -> None:
+    rows = [row for compression in ("fp16", "none") for row in timed(
+        "scaling", {"model": "mlp", "strategy": "ddp", "compression": compression, "ranks": 2},
+        {"throughput": 1.0}, {"breakdown": [split(0, 2, 0.0)]}, 2)]  # fmt: skip
+    names = [each.name for each in steps_of(view_of(*rows), "scaling")]
+    assert names == ["mlp, ddp, 2 ranks", "mlp, ddp, fp16 gradients, 2 ranks"]

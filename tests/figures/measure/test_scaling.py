@@ -136,6 +136,8 @@ def test_the_law_predicts_the_next_size(scaling_of: str, rate: float) -> None:
     assert (law.ranks, law.rate, law.low, law.high) == (4, rate, rate / 64 * 50, rate / 40 * 50)
     figure = scaling([curve])
     assert named(figure, IDEAL, "line")[0]["data"][-1] == [4.0, 4000.0]
+    dashed = named(figure, curve.name, "line")[-1]
+    assert dashed["data"] == [[2.0, 2000.0], [4.0, rate]], "from the last that was measured"
     assert figure.notes[-1] == "On 4 ranks a step takes 50 ms."
     told = point(2, 2000.0, {"next": following, "verdict": f"So so. {following['sentence']}"})
     assert following["sentence"] not in scaling(curves_of(view_of(*told))).notes, (

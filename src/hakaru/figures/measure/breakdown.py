@@ -13,7 +13,7 @@ from hakaru.figures import _parts as parts
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure.documents import Document
-from hakaru.figures.measure.together import Timed, name_of, strategy_name, timed_of, unique
+from hakaru.figures.measure.together import NONE, Timed, name_of, strategy_name, timed_of, unique
 from hakaru.figures.measure.view import RunView
 from hakaru.figures.measure.words import amount, counted, share
 from hakaru.figures.theme import BLUE, BROWN, GREEN, MAGENTA, ORANGE, SKY, Theme
@@ -70,9 +70,7 @@ class Steps:
 
 def steps_of(view: RunView, benchmark: str) -> list[Steps]:
     """Every training that was split, of each model that of the most ranks first."""
-    timed = sorted(
-        timed_of(view, benchmark), key=lambda each: (each.model, -each.ranks, _name(each))
-    )
+    timed = sorted(timed_of(view, benchmark), key=_place)
     found = [each for each in timed if each.facts.parts("breakdown")]
     return [
         _steps(*pair) for pair in zip(found, unique([_name(each) for each in found]), strict=True)
@@ -106,6 +104,12 @@ def breakdown(steps: Steps | None, dark: bool = False) -> Figure:
         "series": [*(_phase(theme, phase, shown) for phase in PHASES), *mark],
     }
     return look.figure("breakdown", title, QUESTION, option, theme, _notes(steps, shown))
+
+
+def _place(timed: Timed) -> tuple[str, int, bool, str]:
+    """Gradients as they are before those in fewer bits."""
+    is_plain = timed.options.text("compression") in ("", NONE)
+    return timed.model, -timed.ranks, not is_plain, _name(timed)
 
 
 def _name(timed: Timed) -> str:

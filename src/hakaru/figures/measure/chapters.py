@@ -114,6 +114,7 @@ def _strategies(view: RunView) -> Chapter:
         pictures.append(Picture(
             "partition", partition.TITLE, partition.QUESTION, "Plan", tuple(plans),
             lambda name, dark: partition.partition(plans[name], dark),
+            next((name for name, plan in plans.items() if len(plan.parts("stages")) > 1), ""),
         ))  # fmt: skip
         several = len(plans) > 1
         sheets += [partition.candidates_sheet(plan, name if several else "")

@@ -31,6 +31,7 @@ LOG_SPAN = 30  # of the rates: beyond it the slow ones would lie on the axis
 SPREAD = 0.66  # of a layout's room, which its marks share
 KNOWN = ("layout", "workers", "prefetch", "state", "mib", "ranks")
 MOST_PATHS, MOST_SENTENCES = 3, 4
+TEMPORARY = "temporary"  # instead of a path
 Key = tuple[str, int, int, str]
 
 
@@ -173,11 +174,14 @@ def _notes(loaders: Sequence[Loader]) -> list[str]:
             f"({named})."
         )
     notes += distinct((each.facts.text("cold_problem", 300) for each in every), MOST_SENTENCES)
-    paths = [(each.facts.text("path", 120), each.facts.text("filesystem", 40)) for each in every]
-    where = distinct(
-        (f"{path} ({kind})" if kind else path for path, kind in paths if path), MOST_PATHS
-    )
     sizes = sorted({each.options.number("mib") or 0.0 for each in every})
     size = f"{amount(sizes[-1], 'MiB')} of data" if sizes[-1] else ""
-    place = f"{size} at {', '.join(where)}" if where and size else size or ", ".join(where)
+    where = ", ".join(distinct(map(_place, every), MOST_PATHS))
+    place = " ".join(filter(None, (size, where)))
     return [*notes, *([f"Measured with {place}."] if place else [])]
+
+
+def _place(timed: Timed) -> str:
+    path, kind = timed.facts.text("path", 120), timed.facts.text("filesystem", 40)
+    where = "in a temporary folder" if path == TEMPORARY else f"at {path}" if path else ""
+    return f"{where} ({kind})" if where and kind else where

@@ -102,6 +102,8 @@ def _predicted(theme: Theme, curve: Curve, colour: str, symbol: str) -> list[dic
         return []
     ends = [(float(each.ranks), each.low, each.high) for each in laws]
     line = [(float(each.ranks), each.rate) for each in laws]
+    if laws[0].ranks > curve.last.ranks:
+        line.insert(0, (float(curve.last.ranks), curve.last.median))
     marks = [
         {"value": [each.ranks, look.digits(each.rate)], "name": _law_text(curve, each)}
         for each in laws
