@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from hakaru.errors import HakaruError
 from hakaru.measure._base import BENCHMARKS, Part, WrongResult, load_all
 from hakaru.measure.datasets.synthetic import ensure
+from hakaru.measure.place import host_name
 from hakaru.measure.storage import _layouts, _sweep
 from hakaru.measure.storage._consumer import Nothing
 from hakaru.measure.storage._epoch import run_epoch
@@ -103,6 +106,21 @@ def test_the_memory_limit_is_that_of_the_files(temporary: Path) -> None:
     assert parts[0].parameters["memory"] == 4
     assert small == "cached"
     assert large == "from the device"
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(temporary: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = temporary / f"hakaru-data-{host_name()}-{dead.pid}-abc"
+    kept = [
+        temporary / f"hakaru-data-{host_name()}-{os.getpid()}-abc",
+        temporary / f"hakaru-data-other.host-{dead.pid}-abc",
+        temporary / "hakaru-data-mine",
+    ]
+    for folder in (left, *kept):
+        folder.mkdir()
+    sweep(model="none", sizes="1MiB")
+    assert sorted(temporary.iterdir()) == sorted(kept)
 
 
 def test_data_sets_on_a_path_stay_and_are_used_again(tmp_path: Path) -> None:

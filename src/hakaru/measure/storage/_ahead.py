@@ -14,6 +14,7 @@ T = TypeVar("T")
 
 DEPTH = 2  # batches that are there before they are asked for
 POLL_S = 0.05
+LEAVE_S = 5.0
 
 
 def ahead(items: Iterable[T], depth: int = DEPTH) -> Iterator[T]:
@@ -51,4 +52,4 @@ def ahead(items: Iterable[T], depth: int = DEPTH) -> Iterator[T]:
             yield item
     finally:
         is_over.set()
-        thread.join()
+        thread.join(LEAVE_S)  # it may wait for a worker that is stuck

@@ -6,7 +6,9 @@ go with the measurement.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -20,10 +22,12 @@ from numpy.typing import NDArray
 from hakaru.errors import HakaruError
 from hakaru.measure._base import WrongResult
 from hakaru.measure.datasets import Reader, layout_names, open_dataset
+from hakaru.measure.place import host_name
 from hakaru.measure.storage._cache import Eviction, evict
 from hakaru.measure.storage._counters import IN_MEMORY, FileSystem, file_system_of
 from hakaru.measure.storage._group import Group
 from hakaru.measure.storage._samples import NULL_BYTES, Null, Source
+from hakaru.measure.truth import is_running
 from hakaru.registry import hint
 
 MIB = 1 << 20
@@ -92,7 +96,7 @@ def data_folder(group: Group, path: str) -> Iterator[Path]:
     own, problem = None, None
     if group.is_first:
         try:
-            own = Path(tempfile.mkdtemp(prefix="hakaru-data-", dir=_on_a_disk()))
+            own = _temporary_folder(_on_a_disk())
         except HakaruError as error:
             problem = str(error)
     group.agree(problem)
@@ -159,6 +163,16 @@ def _opened(group: Group, target: Path, layout: str, mib: int) -> Reader:
 def _store_of(reader: Reader, folder: Path) -> Store:
     files = tuple(reader.paths())
     return Store(reader.layout, reader, reader.lengths, files, file_system_of(folder))
+
+
+def _temporary_folder(parent: Path) -> Path:
+    """A new one; those that a killed process of this host and user left there are removed."""
+    stem = f"hakaru-data-{host_name()}-"
+    for folder in parent.glob(f"{glob.escape(stem)}*"):
+        found = re.fullmatch(r"(\d+)-\w+", folder.name.removeprefix(stem))
+        if found and not is_running(int(found[1])) and folder.stat().st_uid == os.geteuid():
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{stem}{os.getpid()}-", dir=parent))
 
 
 def _on_a_disk() -> Path:
