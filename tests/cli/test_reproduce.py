@@ -221,7 +221,7 @@ def test_the_table_says_it_in_words(lake: Lake, monkeypatch: pytest.MonkeyPatch)
         "differs", "§3.3, Fig. 1: 3 GPUs are slower than 2", "performance drops with 3 GPUs",
         "2 ranks 5 ms, 3 ranks 4 ms",
     ]  # fmt: skip
-    assert "2 agree, 1 differ, 2 not comparable, 4 not measured" in done.stdout
+    assert "agrees: 2, differs: 1, not comparable: 2, not measured: 4" in done.stdout
     monkeypatch.setenv("COLUMNS", "80")
     narrow = experiment("flow", "--run", "latest", "-w", lake.workspace)
     assert max(map(len, narrow.stdout.splitlines())) <= 80
@@ -231,8 +231,10 @@ def test_a_contaminated_run_fails(lake: Lake) -> None:
     save(lake, run_of(*map(contaminated, steps(8, 5, 6, 4))))
     done = experiment("flow", "--run", "r1", "-w", lake.workspace)
     assert done.exit_code == 1
-    assert "0 agree, 0 differ, 0 not comparable, 9 not measured" in done.stdout
+    assert "agrees: 0, differs: 0, not comparable: 0, not measured: 9" in done.stdout
     assert "scaling contaminated: others used the machine" in done.stdout
+    assert "measure again when it is idle" in done.stdout
+    assert done.stdout.endswith(f"Every number: hakaru bench show r1 --all -w {lake.workspace}\n")
 
 
 def test_a_run_judged_takes_no_options_of_measuring(lake: Lake) -> None:

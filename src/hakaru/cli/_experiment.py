@@ -160,9 +160,8 @@ def _print_table(paper: Paper, run: Run, found: Sequence[Compared]) -> None:
     ]
     emit(table_lines(columns, 1, width))
     emit([("", ""), (_summary(found), "bold")])
-    emit(
-        (line, "dim") for line in wrapped(f"Every number: hakaru bench show {run.id} --all", width)
-    )
+    for text in _next_steps(run):
+        emit((line, "dim") for line in wrapped(text, width))
 
 
 def _measured_text(each: Compared) -> str:
@@ -185,11 +184,19 @@ def _here(run: Run) -> str:
 
 
 def _summary(found: Sequence[Compared]) -> str:
-    counts = Counter(each.answer.verdict.value for each in found)
-    return (
-        f"{counts['agrees']} agree, {counts['differs']} differ, {counts['not comparable']} not comparable, "
-        f"{counts['not measured']} not measured"
-    )
+    from hakaru.measure.reproduce import Verdict
+
+    counts = Counter(each.answer.verdict for each in found)
+    return ", ".join(f"{each.value}: {counts[each]}" for each in Verdict)
+
+
+def _next_steps(run: Run) -> list[str]:
+    from hakaru.cli.bench.run import _where
+    from hakaru.measure.verdict import Verdict
+
+    again = "Somebody else used the machine: measure again when it is idle."
+    others = [again] if run.verdict is Verdict.CONTAMINATED else []
+    return [*others, f"Every number: hakaru bench show {run.id} --all{_where()}"]
 
 
 def _print_json(paper: Paper, run: Run, found: Sequence[Compared]) -> None:

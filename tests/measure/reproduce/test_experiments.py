@@ -50,9 +50,9 @@ def test_a_plan_is_that_of_a_run(paper: Paper) -> None:
 
 
 def test_parameters_replace_those_of_the_experiment() -> None:
-    plan = plan_of(PAPERS["tsubame3"], **ASKED | {"params": ("memory=machine", "model=alexnet")})
+    plan = plan_of(PAPERS["tsubame3"], **ASKED | {"params": ("memory=48", "model=alexnet")})
     (item,) = plan.items("storage")
-    assert item.parameters["memory"] == "machine" and item.parameters["model"] == "alexnet"
+    assert item.parameters["memory"] == 48 and item.parameters["model"] == "alexnet"
     plan = plan_of(PAPERS["flow"], **ASKED | {"params": ("batch=32",)})
     (scaled,) = (each for each in plan.items("training") if each.benchmark == "scaling")
     assert (scaled.parameters["batch"], scaled.parameters["scaling"]) == (32, "strong")

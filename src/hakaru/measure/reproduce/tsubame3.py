@@ -44,7 +44,7 @@ IN_PROPORTION = (
 HIDDEN = 0.95  # of a transfer: completely, but for the clock
 MOST_STALL = 0.05  # of the time of each epoch; the paper gives no number
 BENCHMARK = "data-size"
-QUICK_MEMORY = "24"  # MiB
+QUICK_MEMORY = 24  # MiB
 
 
 def experiment(size: Size) -> Experiment:
