@@ -191,12 +191,12 @@ def _summary(found: Sequence[Compared]) -> str:
 
 
 def _next_steps(run: Run) -> list[str]:
-    from hakaru.cli.bench.run import _where
+    from hakaru.cli.bench.run import where_option
     from hakaru.measure.verdict import Verdict
 
     again = "Somebody else used the machine: measure again when it is idle."
     others = [again] if run.verdict is Verdict.CONTAMINATED else []
-    return [*others, f"Every number: hakaru bench show {run.id} --all{_where()}"]
+    return [*others, f"Every number: hakaru bench show {run.id} --all{where_option()}"]
 
 
 def _print_json(paper: Paper, run: Run, found: Sequence[Compared]) -> None:

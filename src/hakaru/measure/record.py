@@ -125,13 +125,16 @@ FIRST = (
     "accumulate",
     "microbatches",
 )
-UNSAID = {"compression": "none", "hosts": 1, "prefetch": 2, "accumulate": 1, "decode": "raw"}
+UNSAID = {
+    "compression": "none", "hosts": 1, "prefetch": 2, "accumulate": 1, "decode": "raw", "path": "temporary",
+}  # fmt: skip
+SWEPT = ("sizes",)  # which sweep it is a part of; its own size stands beside
 
 
 def shown_parameters(parameters: Mapping[str, Any]) -> str:
     """As `fp64 size 2048`: names for numbers, words as they are, sizes in MiB, and nothing that is usual."""
     names = sorted(parameters, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    said = [name for name in names if parameters[name] != UNSAID.get(name)]
+    said = [name for name in names if parameters[name] != UNSAID.get(name) and name not in SWEPT]
     return " ".join(_shown(name, parameters[name]) for name in said)
 
 

@@ -69,6 +69,18 @@ def test_a_network_that_is_to_blame_is_named() -> None:
     assert "grew from 0 ms to 205 ms, and n3 is slow to all its partners." in said
 
 
+def test_ranks_that_wait_for_a_core_do_not_blame_the_network() -> None:
+    crowd = {"cores": 2, "machines": 1, "network": "the network is to blame"}
+    computing = measured(3, 192 / 0.3, exposed_s=0.205, **crowd)
+    said = scaling_verdict([ONE, computing], "weak")
+    assert "3 ranks share 2 cores, and exposed communication grew from 0 ms to 205 ms" in said
+    assert "to blame" not in said
+    idle = measured(
+        3, 192 / 0.3, exposed_s=0.205, forward=1.0, backward=2.0, optimiser=0.5, **crowd
+    )
+    assert "and the network is to blame" in scaling_verdict([ONE, idle], "weak")
+
+
 def test_ranks_that_share_cores_are_told() -> None:
     four = measured(
         4, 256 / 0.19, forward=60.0, backward=120.0, optimiser=10.0, cores=2, machines=1, hosts=4

@@ -195,14 +195,14 @@ def _next_steps(run: Run, is_gate: bool) -> list[str]:
     if run.verdict is Verdict.GOOD:
         if is_gate or not any(can_be_repeated(each) for each in run.measurements):
             return []
-        return [f"Make it a baseline: hakaru bench baseline NAME --run {run.id}{_where()}"]
-    closer = f"Look closer: hakaru bench show {run.id} --all{_where()}"
+        return [f"Make it a baseline: hakaru bench baseline NAME --run {run.id}{where_option()}"]
+    closer = f"Look closer: hakaru bench show {run.id} --all{where_option()}"
     if run.verdict is Verdict.CONTAMINATED:
         return ["Somebody else used the machine: measure again when it is idle.", closer]
     return [closer] if any(each.samples for each in run.measurements) else []
 
 
-def _where() -> str:
+def where_option() -> str:
     """The option that leads to the same workspace, where it was given."""
     ctx = click.get_current_context()
     if ctx.get_parameter_source("workspace") is not ParameterSource.COMMANDLINE:

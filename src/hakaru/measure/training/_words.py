@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hakaru.measure.training._law import Law, Prediction
 
 MAIN_LOSS = 0.3  # of what a step is too long: a part with less is not to blame alone
+LEAST_CROWDED = 0.1  # of a step: computing below it is no reason to wait for a core
 LEAST_LOSS = 0.01  # of a step: less is not worth a reason
 
 
@@ -60,6 +61,12 @@ class Measured:
         """The cores that more ranks of a machine share; 0 where each has its own."""
         per_machine = -(-self.ranks // (self.machines or self.hosts))
         return self.cores if self.cores and per_machine > self.cores else 0
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether ranks wait for a core in no small part of the step, which then looks like communication."""
+        work_s = self.parts_s["compute"]
+        return bool(self.shared_cores) and work_s > LEAST_CROWDED * self.step_s.median
 
 
 def scaling_verdict(points: Sequence[Measured], scaling: Literal["weak", "strong"]) -> str:
@@ -194,6 +201,8 @@ def _reason(part: str, was_s: float, now_s: float, ideal_s: float, after: Measur
         grew = f"exposed communication grew from {milliseconds(was_s)} to {now}"
         if now_s <= was_s:
             grew = f"exposed communication stays at {now}"
+        if after.is_crowded:
+            return f"{_sharing(after)}, and {grew}, as ranks wait for a core"
         return f"{grew}, and {after.network}" if after.network else grew
     if part == "waiting":
         if after.culprit is not None and not after.culprit.is_free:
@@ -201,8 +210,7 @@ def _reason(part: str, was_s: float, now_s: float, ideal_s: float, after: Measur
         return f"ranks wait {now} a step for whoever happens to be the last"
     if part == "compute":
         if after.shared_cores:
-            why = f"{after.ranks} ranks share {after.shared_cores * (after.machines or after.hosts)} cores"
-            return f"{why}: compute takes {now}, {ideal} would be linear"
+            return f"{_sharing(after)}: compute takes {now}, {ideal} would be linear"
         return f"compute takes {now}, {ideal} would be linear"
     if part == "data":
         return f"loading data takes {now}, {ideal} would be linear"
@@ -218,6 +226,11 @@ def _comparison(before: Measured, after: Measured) -> str:
     if surely_less(after.throughput, before.throughput):
         return f"{many} are slower than {less:,} {rates}"
     return f"{many} make no sure difference to {less:,} {rates}"
+
+
+def _sharing(point: Measured) -> str:
+    num_cores = point.shared_cores * (point.machines or point.hosts)
+    return f"{point.ranks} ranks share {num_cores} cores"
 
 
 def _median(values: Sequence[float]) -> float:

@@ -244,6 +244,11 @@ class Found:
         )  # fmt: skip
 
     @property
+    def to_blame(self) -> str:
+        """What says that the network is; ranks that wait for a core look as if they waited for data."""
+        return "" if self.measured.is_crowded else self.network
+
+    @property
     def measured(self) -> Measured:
         return Measured(
             self.variant.num_ranks, self.num_hosts, self.step_s, self.throughput,
@@ -299,7 +304,7 @@ def _verdict(
     """Where it stops and why; the network and late ranks; what compression is worth, and what comes next."""
     said = [scaling_verdict([each.measured for each in plain], scaling)] if plain else []
     last = plain[-1] if plain else None
-    more = [] if last is None else [last.culprit.sentence if last.culprit else "", last.network]
+    more = [] if last is None else [last.culprit.sentence if last.culprit else "", last.to_blame]
     said += [_sentence(each) for each in more if each and each not in said[0]]
     for each in found:
         if each.variant.compression != "none" and last is not None:
@@ -358,7 +363,7 @@ def _judged(each: Found) -> tuple[Verdict, str] | None:
         return Verdict.FAILED, f"the loss is no number: {each.member.losses}"
     if each.culprit is not None and not each.culprit.is_free:
         return Verdict.SLOW, each.culprit.sentence
-    if each.blame is not None and (each.blame.hosts or each.blame.links):
+    if each.to_blame and each.blame is not None and (each.blame.hosts or each.blame.links):
         return Verdict.SLOW, each.network
     return None
 
