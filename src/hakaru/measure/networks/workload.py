@@ -7,10 +7,14 @@ share a global batch each make their own part of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
+from hakaru.measure import context
+
 Reduction = Literal["mean", "sum"]
+ROUNDING = 1e-7  # of 32 bits, relative
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,24 @@ class Workload:
     batch: int  # default samples a rank and step
 
 
+def shaken(workload: Workload) -> Workload:
+    """The same network with its parameters off by about one rounding.
+
+    How far its losses move is what rounding alone does: some networks amplify it a thousandfold in a step,
+    and then no strategy can agree with a single process any better.
+    """
+    return replace(workload, make=partial(_shake, workload.make))
+
+
 def arguments(inputs: Any) -> tuple[Any, ...]:
     """The arguments of the network's forward."""
     return inputs if isinstance(inputs, tuple) else (inputs,)
+
+
+def _shake(make: Callable[[], Any]) -> Any:
+    torch, module = context.torch(), make()
+    source = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for each in module.parameters():
+            each.mul_(1 + ROUNDING * (torch.rand(each.shape, generator=source) * 2 - 1))
+    return module
