@@ -38,7 +38,11 @@ MOST_CPU_RANKS = 16
 LOOK_EVERY_S = 1.0
 MOST_ROUNDS = 8
 TIMES_LATE = 4.0
-ALONE = "Collectives: they need two ranks or more"
+# families that take two ranks or more, by what a run without them says
+TOGETHER = {
+    "collective": "Collectives: they need two ranks or more",
+    "training": "Training over ranks: it needs two ranks or more",
+}
 NOT_PLANNED = (
     "the ranks have GPUs, and sizes and ranks were chosen for processors: add --device cuda, and "
     "--ranks-per-host with the number of GPUs of a host"
@@ -72,8 +76,8 @@ def measure(
                 found += [unmeasured(each, lacking) for each in items]
             elif scope == "device":
                 found += _measure_devices(job, chosen, clock, left_out)
-            elif family == "collective" and _is_one_card(plan):
-                left_out[ALONE] = set()
+            elif family in TOGETHER and _is_one_card(plan):
+                left_out[TOGETHER[family]] = set()
                 continue
             else:
                 found += judge_links(_measure_ranks(family, job, chosen, clock, left_out))
