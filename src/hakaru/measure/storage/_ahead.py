@@ -49,7 +49,8 @@ def ahead(items: Iterable[T], depth: int = DEPTH) -> Iterator[T]:
                 raise error
             if item is None:
                 return
-            yield item
+            held, item = [item], None
+            yield held.pop()  # kept here, it would be freed while the next one is waited for
     finally:
         is_over.set()
         thread.join(LEAVE_S)  # it may wait for a worker that is stuck

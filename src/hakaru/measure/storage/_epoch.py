@@ -84,14 +84,14 @@ class _Tally:
     num_bytes: int = 0
     num_samples: int = 0
 
-    def take(self, batch: Batch, asked: float, got: float, done: float) -> None:
+    def take(self, num_samples: int, num_bytes: int, asked: float, got: float, done: float) -> None:
         if self.num_samples:
             self.waited += got - asked
         else:
             self.first = got - asked
         self.computed += done - got
-        self.num_bytes += batch.num_bytes
-        self.num_samples += len(batch.indices)
+        self.num_bytes += num_bytes
+        self.num_samples += num_samples
         self.end = done
 
 
@@ -120,9 +120,11 @@ def _consume(batches: Iterable[Batch], consumer: Consumer) -> tuple[_Tally, list
             tally.end = got
             return tally, seen
         consumer.step(batch)
-        done = time.monotonic()
-        tally.take(batch, asked, got, done)
         seen.extend(batch.indices)
+        num_samples, num_bytes = len(batch.indices), batch.num_bytes
+        batch = None  # freed now, and not while the next one is waited for
+        done = time.monotonic()
+        tally.take(num_samples, num_bytes, asked, got, done)
         asked = done
 
 

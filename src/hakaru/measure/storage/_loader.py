@@ -98,8 +98,10 @@ class Loader:
     def _run(self, listed: Sequence[list[int]]) -> Iterator[Batch]:
         self._epoch = listed
         # without workers nobody else loads, and training waits for all of it
-        batches = ahead(self._loader) if self.plan.workers else self._loader
-        for batch in batches:
+        return ahead(self._batches()) if self.plan.workers else self._batches()
+
+    def _batches(self) -> Iterator[Batch]:
+        for batch in self._loader:
             if batch.problem:
                 raise HakaruError(batch.problem)
             yield batch
