@@ -15,6 +15,7 @@ from hakaru.errors import HakaruError
 from hakaru.measure._base import NotApplicable
 from hakaru.measure.collective._ranks import TorchRanks
 from hakaru.measure.device.gemm import synchroniser
+from hakaru.measure.networks import load
 from hakaru.measure.networks.workload import Workload
 from hakaru.measure.place import host_name
 from hakaru.measure.protocol import CONFIDENT_FROM, correlation_of
@@ -32,6 +33,7 @@ BLOCK_S = 0.1
 MOST_STEPS = 50  # in a block, whose times are kept
 WIDTH = 0.02
 NUM_WARM_UP = 2
+MOST_NAMED = 3  # hosts on which something is wrong
 NUM_CHECKED = 3  # steps whose losses are compared
 
 
@@ -82,8 +84,8 @@ class Member:
 class Study:
     """Variants of one network on the ranks of a run."""
 
-    def __init__(self, ranks: TorchRanks, workload: Workload) -> None:
-        self.ranks, self.workload = ranks, workload
+    def __init__(self, ranks: TorchRanks, model: str) -> None:
+        self.ranks, self.workload = ranks, _load_together(ranks, model)
         self.hosts: list[str] = ranks.share(host_name())
         self.machines: list[str] = ranks.share(machine_id())
         first: dict[str, int] = {}
@@ -95,7 +97,7 @@ class Study:
         self.device = ranks.device.torch_name
         self.sync = synchroniser(self.device)
 
-    def begin(self, variant: Variant, memory_bytes: int | None = None) -> Member:
+    def begin(self, variant: Variant, workload: Workload | None = None) -> Member:
         """Build it, and take the first steps, whose losses are kept; all ranks call it together.
 
         What a rank cannot build, none of them trains: NotApplicable says why.
@@ -104,9 +106,10 @@ class Study:
         trainer, problem = None, None
         try:
             trainer = build(
-                self.workload, Strategy.parse(variant.strategy), chosen, self.ranks.rank, self.device,
+                workload or self.workload, Strategy.parse(variant.strategy), chosen, self.ranks.rank,
+                self.device,
                 batch=variant.batch, seed=SEED, compression=variant.compression,
-                accumulate=variant.accumulate, microbatches=variant.microbatches, memory_bytes=memory_bytes,
+                accumulate=variant.accumulate, microbatches=variant.microbatches,
             )  # fmt: skip
         except (HakaruError, NotApplicable) as error:
             problem = str(error)
@@ -148,6 +151,19 @@ class Study:
     def close(self, members: Sequence[Member]) -> None:
         for each in members:
             each.trainer.close()
+
+
+def _load_together(ranks: TorchRanks, model: str) -> Workload:
+    """The network, which may be missing on one host alone; then no rank goes on."""
+    found, problem = None, None
+    try:
+        found = load(model)
+    except HakaruError as error:
+        problem = f"{host_name()}: {error}"
+    problems = list(dict.fromkeys(filter(None, ranks.share(problem))))
+    if found is None or problems:
+        raise HakaruError("; ".join(problems[:MOST_NAMED]))
+    return found
 
 
 def sizes_to_try(hosts: Sequence[str]) -> list[int]:

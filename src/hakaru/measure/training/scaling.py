@@ -22,7 +22,6 @@ from hakaru.measure._base import (
 from hakaru.measure.collective._blame import Blame
 from hakaru.measure.collective._fit import Fit
 from hakaru.measure.context import Context
-from hakaru.measure.networks import load
 from hakaru.measure.protocol import correlation_of
 from hakaru.measure.statistics import Interval, median_interval
 from hakaru.measure.training._critical import (
@@ -99,7 +98,7 @@ def scaling(
     """Takes steps on each number of ranks in turn, on all of them also with compressed gradients."""
     if context.ranks.size < 2:
         raise NotApplicable("scaling takes two ranks or more")
-    study = Study(context.ranks, load(model))  # type: ignore[arg-type]
+    study = Study(context.ranks, model)  # type: ignore[arg-type]
     counts = _counts(sizes, study)
     variants = _variants(study, counts, scaling, strategy, compression, batch)
 
