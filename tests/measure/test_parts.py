@@ -64,6 +64,14 @@ def test_the_verdict_of_a_part_counts_where_nothing_is_wrong_with_the_whole() ->
         (Verdict.GOOD, "the same loss as one process"),
     ]
     busy = {"verdict": Verdict.CONTAMINATED, "reason": "others"}
+    wrong = Part({"rate": [1.0]}, verdict=Verdict.FAILED, reason="other losses")
+    none = Part({"rate": []}, verdict=Verdict.NOT_MEASURED, reason="it does not fit")
+    assert [e.verdict for e in rows(wrong, none, problem=busy)] == [
+        Verdict.FAILED,
+        Verdict.NOT_MEASURED,
+    ]
+    died = {"verdict": Verdict.FAILED, "reason": "rank 1 died"}
+    assert {e.reason for e in rows(slow, none, problem=died)} == {"rank 1 died"}
     assert {(e.verdict, e.reason) for e in rows(slow, good, problem=busy)} == {
         (Verdict.CONTAMINATED, "others")
     }

@@ -198,7 +198,7 @@ def _quantities(
 def _of_part(
     part: Mapping[str, Any], whole: Measurement, benchmark: Benchmark
 ) -> Iterator[Measurement]:
-    """The quantities that it has; its own verdict counts where nothing is wrong with the whole."""
+    """The quantities that it has; its own verdict counts where nothing worse is wrong with the whole."""
     chosen = {name: value for name, value in whole.parameters.items() if value not in (0, AUTO)}
     parameters = {**chosen, **part["parameters"]}
     device = part["device"] or f"{parameters['ranks']} ranks"
@@ -209,13 +209,16 @@ def _of_part(
         validity={**whole.validity, **part["facts"]},
         place={**whole.place, "model": device if part["device"] else whole.place["model"]},
     )
-    if part["verdict"] and whole.verdict is Verdict.GOOD:
-        each = each.judged(Verdict(part["verdict"]), part["reason"])
+    own = Verdict(part["verdict"]) if part["verdict"] else Verdict.GOOD
+    # what has no number or a wrong one is not contaminated
+    counts = own in (Verdict.FAILED, Verdict.NOT_MEASURED) and whole.verdict is not Verdict.FAILED
+    if own is not Verdict.GOOD and (counts or whole.verdict is Verdict.GOOD):
+        each = each.judged(own, part["reason"])
     elif part["reason"] and whole.verdict is Verdict.GOOD:
         each = replace(each, reason=part["reason"])
     samples = part["samples"]
-    own = [quantity for quantity in benchmark.quantities if quantity.name in samples]
-    yield from _quantities(each, replace(benchmark, quantities=tuple(own)), samples)
+    known = tuple(quantity for quantity in benchmark.quantities if quantity.name in samples)
+    yield from _quantities(each, replace(benchmark, quantities=known), samples)
 
 
 def _subjects(entry: Mapping[str, Any]) -> dict[str, Mapping[str, Sequence[float]]]:
