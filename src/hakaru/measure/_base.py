@@ -60,6 +60,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     on_gpu: tuple[Value, ...] = ()
     quick_on_gpu: tuple[Value, ...] = ()
+    is_word: bool = False  # though its usual value is `auto`, which mostly stands for a number
 
     def swept(self, quick: bool = False, on_gpu: bool = False) -> tuple[Value, ...]:
         for_gpu = ((quick and self.quick_on_gpu) or self.on_gpu) if on_gpu else ()
@@ -68,7 +69,7 @@ class Parameter:
     def parse(self, text: str) -> Value:
         if self.values[0] == AUTO and text == AUTO:
             return text
-        if not isinstance(self.values[0], int) and self.values[0] != AUTO:
+        if self.is_word or not (isinstance(self.values[0], int) or self.values[0] == AUTO):
             if self.choices and text not in self.choices:
                 raise HakaruError(f"{self.name}={text!r}: {hint(text, self.choices)}")
             return text

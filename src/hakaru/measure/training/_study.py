@@ -6,7 +6,6 @@ of each in turn (forwards and backwards), so that drift meets all of them alike.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -85,6 +84,7 @@ class Study:
     """Variants of one network on the ranks of a run."""
 
     def __init__(self, ranks: TorchRanks, model: str) -> None:
+        self.began = time.perf_counter()
         self.ranks, self.workload = ranks, _load_together(ranks, model)
         self.hosts: list[str] = ranks.share(host_name())
         self.machines: list[str] = ranks.share(machine_id())
@@ -96,6 +96,11 @@ class Study:
         self.offsets_s = [each.offset_s for each in clock_offsets(ranks)]
         self.device = ranks.device.torch_name
         self.sync = synchroniser(self.device)
+
+    def elapsed_s(self) -> float:
+        """Since the study began, by rank 0's clock, so that all ranks decide alike."""
+        own_s = time.perf_counter() - self.began if self.ranks.rank == 0 else 0.0
+        return self.ranks.maximum(own_s)[0]
 
     def begin(self, variant: Variant, workload: Workload | None = None) -> Member:
         """Build it, and take the first steps, whose losses are kept; all ranks call it together.
@@ -123,20 +128,18 @@ class Study:
         member.losses = self.ranks.share(member.losses)[chosen[0]]
         return member
 
-    def time_in_turn(self, members: Sequence[Member], budget_s: float) -> None:
-        """Repetitions of all until each median is known well, or the time is spent."""
+    def time_in_turn(self, members: Sequence[Member], until_s: float) -> None:
+        """Repetitions of all until each median is known well, or so much time has passed since the begin."""
         for each in members:
             step_s = min(each.block(self.ranks, self.sync, 1) for _ in range(NUM_WARM_UP))
             each.num_steps = max(1, min(MOST_STEPS, round(BLOCK_S / max(step_s, 1e-6))))
             each.steps.clear()
-        begin = time.perf_counter()
-        for number in itertools.count(1):
+        for number in range(1, MOST + 1):
             for each in members if number % 2 else members[::-1]:
                 each.seconds.append(each.block(self.ranks, self.sync, each.num_steps))
-            is_over = time.perf_counter() - begin >= budget_s or all(e.is_narrow for e in members)
-            # rank 0's clock decides for all
-            is_over = self.ranks.maximum(float(is_over and self.ranks.rank == 0))[0] > 0
-            if (number >= LEAST and is_over) or number == MOST:
+            # all ranks have the same seconds, and rank 0's clock
+            is_over = all(each.is_narrow for each in members) or self.elapsed_s() >= until_s
+            if number >= LEAST and is_over:
                 return
 
     def table_of(self, member: Member) -> StepTable:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -86,7 +85,8 @@ Scaling = Literal["weak", "strong"]
             choices=("none", "fp16", "bf16"),
         ),
         Parameter("batch", (0,), "Samples a step, of a rank if weak, of all if strong; 0: the model's own."),
-        Parameter("sizes", (AUTO,), "Numbers of ranks, as 1+2+4; auto: all up to 4, then powers of two."),
+        Parameter("sizes", (AUTO,), "Numbers of ranks, as 1+2+4; auto: all up to 4, then powers of two.",
+            is_word=True),
     ],
     quantities=[THROUGHPUT, STEP, EXPOSED, EFFICIENCY],
     check="All losses of the first steps are numbers.",
@@ -103,7 +103,6 @@ def scaling(
     variants = _variants(study, counts, scaling, strategy, compression, batch)
 
     def run(budget_s: float) -> list[Part]:
-        begin = time.perf_counter()
         members, left_out = [], []
         for each in variants:
             try:
@@ -113,7 +112,7 @@ def scaling(
         alone = [study.begin(each) for each in _alone(variants, scaling)]
         inside, between = _fits(study)
         blame = blame_hosts(study, min(PROBE_S, budget_s / 4))
-        study.time_in_turn([*members, *alone], budget_s - (time.perf_counter() - begin))
+        study.time_in_turn([*members, *alone], budget_s)
         found = [_measured(study, each, blame) for each in members]
         known = Known(
             scaling, inside, between, cores_of(study),
