@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,10 @@ from hakaru.measure.storage import _layouts, _sweep
 from hakaru.measure.storage._consumer import Nothing
 from hakaru.measure.storage._epoch import run_epoch
 from hakaru.measure.storage._loader import Loader, Plan
-from hakaru.measure.storage._outcome import Settings
+from hakaru.measure.storage._memory import Room
+from hakaru.measure.storage._outcome import Memory, Settings
 from hakaru.measure.storage._samples import Null
+from hakaru.measure.storage._sizes import Speed
 from hakaru.measure.storage._store import Store, null_store
 from hakaru.measure.storage._sweep import Sweep
 from hakaru.measure.truth import Unavailable
@@ -106,6 +109,21 @@ def test_the_memory_limit_is_that_of_the_files(temporary: Path) -> None:
     assert parts[0].parameters["memory"] == 4
     assert small == "cached"
     assert large == "from the device"
+
+
+def test_a_memory_that_nobody_named_is_halved_rather_than_the_largest_size_left_out() -> None:
+    sweep = Sweep(alone(), Settings(model="none"))
+    room: Any = object()
+    memory = Memory(32, 32, Room(room, 32 << 20))
+    speed = Speed(compute_s_per_mib=0.1, cold_s_per_mib=0.01, memory_mib=32)
+    large, plan = sweep._fitting(memory, speed, 60.0)
+    assert (large.mib, plan.sizes[-1]) == (32, 64)
+    small, plan = sweep._fitting(memory, speed, 20.0)
+    assert (small.mib, small.room, plan.sizes[-1]) == (16, Room(room, 16 << 20), 32)
+    none, plan = sweep._fitting(memory, speed, 1.0)
+    assert (none.mib, plan.left_out[-1]) == (32, 64)
+    named = Sweep(alone(), Settings(model="none", memory=32))
+    assert named._fitting(memory, speed, 20.0)[0].mib == 32
 
 
 def test_what_a_killed_process_left_is_removed_and_nothing_else(temporary: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_store_without_limits_keeps_the_device_busy() -> None:
     found = []
     for _ in range(TRIES):
         for model in ("alexnet", "vgg16"):
-            (part,) = sweep(model=model, layout="null", sizes="48MiB", batch=32)
+            (part,) = sweep(model=model, layout="null", sizes="24MiB", batch=32, budget_s=20.0)
             found.append(usual(part, "au"))
         if min(found[-2:]) >= 0.98:
             return
@@ -81,8 +81,8 @@ def test_bytes_read_agree_with_the_device_s_own_counter(disk: Disk) -> None:
         assert part.facts["device_counter_bytes"] <= 0.05 * part.facts["delivered_bytes"]
 
 
-def larger_than_memory(disk: Disk) -> Part:
-    parts = sweep(model="alexnet", memory=LIMIT_MIB, path=str(disk.folder))
+def larger_than_memory(disk: Disk, budget_s: float) -> Part:
+    parts = sweep(budget_s, model="alexnet", memory=LIMIT_MIB, path=str(disk.folder))
     last = parts[-1]
     if not last.facts["is_limited"]:
         pytest.skip(last.facts["verdict"])
@@ -95,7 +95,7 @@ def larger_than_memory(disk: Disk) -> Part:
 def test_a_slow_disk_shows_as_a_knee_at_memory(disk: Disk) -> None:
     try:
         with read_limit(disk.number, SLOW_BYTES_S, pids=[os.getpid()]):
-            last = larger_than_memory(disk)
+            last = larger_than_memory(disk, 80.0)
     except Unavailable as reason:
         pytest.skip(str(reason))
     fit = last.facts["fit"]
@@ -114,7 +114,7 @@ def test_a_fast_disk_has_no_knee(disk: Disk) -> None:
     """As on TSUBAME; where others disturb the machine the answer may be that nobody can tell, but no knee."""
     states = []
     for _ in range(TRIES):
-        last = larger_than_memory(disk)
+        last = larger_than_memory(disk, 45.0)
         states.append(last.facts["fit"]["state"])
         if states[-1] == "none":
             return

@@ -17,20 +17,22 @@ from hakaru.measure.truth.throttle import Throttle, memory_limit
 
 MIB = 1 << 20
 FREE_BYTES = 1 << 42  # no limit, until it is known what the workers need themselves
-SLACK_BYTES = 4 * MIB  # that a worker may grow by while it reads
+GROWTH_BYTES = 4 * MIB  # of a worker while it reads its first epoch
+LEFT_BYTES = MIB  # and after it
 OWN = ("rss", "anon", "shmem", "kernel")  # of v1 and v2; the rest of a group is cached files
 
 
 @dataclass(frozen=True)
 class Room:
-    """A control group for workers; `settle` puts the limit into force."""
+    """A control group for workers; `settle` puts the limit into force, closer once they have read."""
 
     group: Throttle
     files_bytes: int
 
-    def settle(self, num_workers: int) -> int:
+    def settle(self, num_workers: int, have_read: bool = False) -> int:
         """The limit, once the workers have everything that they need but files."""
-        limit = self.own_bytes() + num_workers * SLACK_BYTES + self.files_bytes
+        growth = LEFT_BYTES if have_read else GROWTH_BYTES
+        limit = self.own_bytes() + num_workers * growth + self.files_bytes
         try:
             self.group.file.write_text(str(limit))
         except OSError as error:

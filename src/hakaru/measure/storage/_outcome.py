@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hakaru.errors import HakaruError
@@ -67,6 +67,11 @@ class Memory:
     whole_mib: int  # that sizes are shares of
     room: Room | None
     why_not: str = ""
+
+    def halved(self) -> Memory:
+        """Half the limit; it comes into force with the next loader."""
+        room = self.room and replace(self.room, files_bytes=self.room.files_bytes // 2)
+        return replace(self, mib=self.mib // 2, whole_mib=self.whole_mib // 2, room=room)
 
     @property
     def stored_mib(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hakaru.measure._base import AUTO, Part
@@ -43,6 +44,7 @@ from hakaru.measure.storage._trace import trace
 from hakaru.measure.truth import Unavailable
 
 USUAL_MIB, USUAL_MIB_ON_GPU = 32, 4096  # of files in memory
+LEAST_LIMIT_MIB = 16
 TRIAL_STEPS = 3
 FOR_TRACE_S = 3.0  # of the budget: the profiler takes a moment to start
 
@@ -63,11 +65,10 @@ class Sweep:
             folder = stack.enter_context(data_folder(self.group, self.settings.path))
             consumer = find_consumer(self.settings.model, self.settings.image, self.device)
             stack.callback(consumer.close)
-            sizes = parse_sizes(self.settings.sizes, memory.whole_mib)
-            speed = self._speed(folder, memory, consumer, sizes[0])
+            smallest = parse_sizes(self.settings.sizes, memory.whole_mib)[0]
+            speed = self._speed(folder, memory, consumer, smallest)
             spare_s = 0.0 if self.settings.model == NONE else FOR_TRACE_S
-            left_s = budget_s - self._since(begin) - spare_s
-            plan = schedule(sizes, speed, left_s)
+            memory, plan = self._fitting(memory, speed, budget_s - self._since(begin) - spare_s)
             result = self._measure(folder, memory, consumer, plan, speed, begin + budget_s)
         return parts_of(self.settings, plan, result, memory, self.image)
 
@@ -104,6 +105,24 @@ class Sweep:
             return stack.enter_context(files_room(max(1, mib // self.group.num_local))), ""
         except Unavailable as problem:
             return None, str(problem).rstrip(".")
+
+    def _fitting(self, memory: Memory, speed: Speed, left_s: float) -> tuple[Memory, Schedule]:
+        """What the time allows. A memory that nobody named is halved rather than the largest size left out."""
+        smaller = memory
+        while True:
+            sizes = parse_sizes(self.settings.sizes, smaller.whole_mib)
+            plan = schedule(sizes, replace(speed, memory_mib=smaller.mib), left_s)
+            if plan.sizes[-1] == sizes[-1]:
+                return smaller, plan
+            if (
+                self.settings.memory != AUTO
+                or memory.room is None
+                or smaller.mib <= LEAST_LIMIT_MIB
+            ):
+                break
+            smaller = smaller.halved()
+        sizes = parse_sizes(self.settings.sizes, memory.whole_mib)
+        return memory, schedule(sizes, speed, left_s)
 
     def _machine_mib(self) -> int:
         """Of the host that has least of it."""
@@ -161,34 +180,38 @@ class Sweep:
             if result.points and self._is_late(until, 2 * result.points[-1].cold.seconds):
                 break
             with self._loading(folder, memory, mib) as (loader, store):
-                point = self._point(loader, store, consumer, mib, plan.num_epochs, until)
+                point = self._cold(loader, store, consumer, mib)
+                if memory.room is not None:
+                    memory.room.settle(self.settings.workers, have_read=True)
+                self._steady(point, loader, store, consumer, plan.num_epochs, until)
                 result.points.append(point)
                 if mib == plan.sizes[-1]:
                     self._finish(result, loader, store, consumer, until)
                 store.check()
         return result
 
-    def _point(
-        self,
-        loader: Loader,
-        store: Store,
-        consumer: Consumer,
-        mib: int,
-        num_epochs: int,
-        until: float,
-    ) -> Point:
+    def _cold(self, loader: Loader, store: Store, consumer: Consumer, mib: int) -> Point:
         eviction = store.evict(self.group)
         cold = run_epoch(self.group, loader, store, consumer, 0)
         kind = store.below.type if store.below is not None else None
         problem = eviction.problem if eviction is not None else ""
-        point = Point(mib, store.total_bytes, kind, cold, problem)
-        last = cold
+        return Point(mib, store.total_bytes, kind, cold, problem)
+
+    def _steady(
+        self,
+        point: Point,
+        loader: Loader,
+        store: Store,
+        consumer: Consumer,
+        num_epochs: int,
+        until: float,
+    ) -> None:
+        last = point.cold
         for number in range(1, num_epochs + 1):
             if number > LEAST_EPOCHS and self._is_late(until, last.seconds):
-                break
+                return
             last = run_epoch(self.group, loader, store, consumer, number)
             point.steady.append(last)
-        return point
 
     def _finish(
         self, result: Result, loader: Loader, store: Store, consumer: Consumer, until: float
