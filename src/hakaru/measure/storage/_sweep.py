@@ -107,7 +107,7 @@ class Sweep:
             return None, str(problem).rstrip(".")
 
     def _fitting(self, memory: Memory, speed: Speed, left_s: float) -> tuple[Memory, Schedule]:
-        """What the time allows. A memory that nobody named is halved rather than the largest size left out."""
+        """What the time allows. A memory that nobody named is halved before the largest size is left out."""
         smaller = memory
         while True:
             sizes = parse_sizes(self.settings.sizes, smaller.whole_mib)
