@@ -183,7 +183,9 @@ class Sweep:
                 point = self._cold(loader, store, consumer, mib)
                 if memory.room is not None:
                     memory.room.settle(self.settings.workers, have_read=True)
-                self._steady(point, loader, store, consumer, plan.num_epochs, until)
+                is_last = mib == plan.sizes[-1] and self.settings.model != NONE
+                spare_s = point.cold.seconds + FOR_TRACE_S if is_last else 0.0  # for what finishes
+                self._steady(point, loader, store, consumer, plan.num_epochs, until - spare_s)
                 result.points.append(point)
                 if mib == plan.sizes[-1]:
                     self._finish(result, loader, store, consumer, until)
