@@ -5,19 +5,23 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hakaru.cli.bench import check
+from hakaru.lake import Lake
+from hakaru.measure import journal, validity
 from hakaru.measure import run as runs
-from hakaru.measure import validity
-from hakaru.measure._base import BENCHMARKS, Benchmark, Part, Procedure, Quantity
-from hakaru.measure.collect import Gathered, measurements
-from hakaru.measure.judge import checked
+from hakaru.measure._base import BENCHMARKS, Benchmark, Parameter, Part, Procedure, Quantity
+from hakaru.measure.baseline import load, make_baseline, save
+from hakaru.measure.collect import Gathered, gather, measurements
+from hakaru.measure.judge import checked, judge_by
 from hakaru.measure.record import Measurement
-from hakaru.measure.task import Item, Task
+from hakaru.measure.task import Item, Task, journal_of
 from hakaru.measure.verdict import Verdict
-from tests.measure._runs import NOW, measured
+from tests.measure._runs import NOW, measured, run_of
 
 QUANTITIES = (Quantity("rate", "1/s"), Quantity("step", "ms", "lower"))
 
@@ -26,14 +30,15 @@ QUANTITIES = (Quantity("rate", "1/s"), Quantity("step", "ms", "lower"))
 def _benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Benchmark(
         "parted", "Parted", "?", "training", "ranks", "", "", lambda context: Procedure(lambda s: []), "",
-        quantities=QUANTITIES,
+        parameters=(Parameter("mode", ("both",), ""),), quantities=QUANTITIES,
     )  # fmt: skip
     monkeypatch.setitem(BENCHMARKS._items, "parted", made)
 
 
 def rows(*parts: Part, problem: Any = None) -> list[Measurement]:
     entry = {
-        "kind": "result", "item": "parted {}", "benchmark": "parted", "parameters": {"ranks": 4},
+        "kind": "result", "item": "parted {}", "benchmark": "parted",
+        "parameters": {"mode": "both", "ranks": 4},
         "host": "n1", "device": "4 ranks", "device_uuid": None, "model": "A100", "hosts": ["n1"] * 4,
         "started_at": NOW.isoformat(), "ended_at": NOW.isoformat(), "rank": 0, "problem": problem,
         "validity": {"machine": {}}, "samples": {}, "subjects": {}, "parts": [asdict(e) for e in parts],
@@ -52,7 +57,7 @@ def test_a_part_has_its_own_parameters_documents_and_only_the_quantities_that_it
         ("rate", 4, "all of it", (5.0,)),
         ("step", 4, "all of it", (7.0,)),
     ]
-    assert found[0].validity == {"machine": {}, "verdict": "fine"}
+    assert found[0].validity == {"machine": {}, "verdict": "fine", "item": {"mode": "both"}}
     assert found[2].better == "lower"
 
 
@@ -75,6 +80,41 @@ def test_the_verdict_of_a_part_counts_where_nothing_is_wrong_with_the_whole() ->
     assert {(e.verdict, e.reason) for e in rows(slow, good, problem=busy)} == {
         (Verdict.CONTAMINATED, "others")
     }
+
+
+def test_one_rank_is_named_as_one() -> None:
+    assert [each.device for each in rows(Part({"rate": [1.0]}, {"ranks": 1}))] == ["1 rank"]
+
+
+def test_a_gate_repeats_what_was_asked_for_and_finds_all_parts_again(lake: Lake) -> None:
+    asked = rows(
+        Part({"rate": [2.0, 2.01] * 4}, {"ranks": 2, "mode": "left", "batch": 128}),
+        Part({"rate": [4.0, 4.01] * 4}, {"ranks": 4, "mode": "right", "batch": 256}),
+    )
+    baseline = make_baseline("b", run_of(*asked))
+    assert [entry.item for entry in baseline.entries] == [{"mode": "both"}] * 2
+    save(lake.workspace, baseline)
+    again = load(lake.workspace, "b")
+    assert again == baseline
+    plan = check._plan(again, 60.0, 0.05, devices=(), hosts=None, nodes=1, ranks_per_host=None,
+                       slurm_options=(), launcher="local", timeout=None)  # fmt: skip
+    assert plan.points == {"parted": [{"mode": "both"}]}
+    judged = judge_by(asked, again, plan.limits)
+    assert {each.verdict for each in judged} == {Verdict.GOOD}
+    missing = judge_by(asked[:1], again, plan.limits)
+    assert [each.verdict for each in missing] == [Verdict.GOOD, Verdict.NOT_MEASURED]
+
+
+def test_a_rank_that_broke_off_says_why_although_the_others_waited(tmp_path: Path) -> None:
+    for rank in range(2):
+        log = journal_of(tmp_path, rank)
+        journal.append(log, {"kind": "begin", "rank": rank, "place": {"host": "n1", "versions": {}},
+                             "devices": []})  # fmt: skip
+    error = {"kind": "error", "item": "parted {}", "reason": "rank 1: OutOfMemoryError: 2 GiB"}
+    journal.append(journal_of(tmp_path, 1), error)
+    found = gather(tmp_path, 2, ["time ran out after 90 s"])
+    assert "rank 1: OutOfMemoryError: 2 GiB" in str(found.problem_of(1))
+    assert "OutOfMemoryError" in str(found.problem_of(None))
 
 
 def test_a_part_without_repetitions_is_not_measured() -> None:

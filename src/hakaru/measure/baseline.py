@@ -17,7 +17,7 @@ from hakaru.errors import HakaruError
 from hakaru.measure._base import Better, load_all
 from hakaru.measure.fleet import QUICK
 from hakaru.measure.folders import baselines_folder, own_baselines_folder
-from hakaru.measure.record import CHECK_UNIT, Measurement, Run, Subject, parameters_text
+from hakaru.measure.record import CHECK_UNIT, ITEM, Measurement, Run, Subject, parameters_text
 from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.store import SELFTEST
 from hakaru.measure.verdict import Verdict
@@ -45,6 +45,9 @@ class Entry:
     median: float
     num_devices: int  # of one host, at most
     is_noisy: bool = False  # its repetitions tell too little for a gate, which leaves it out
+    item: dict[str, Any] | None = (
+        None  # what was asked for, where a row is a part of what that gave
+    )
 
     @property
     def subject(self) -> Subject:
@@ -216,8 +219,14 @@ def _entry(group: list[Measurement]) -> Entry:
         raise ValueError(f"{first.benchmark} {first.quantity} is in several units or directions")
     return _checked(Entry(
         first.benchmark, dict(first.parameters), first.model, first.quantity, first.unit, first.better,
-        value, max(hosts.values()), _is_noisy(group),
+        value, max(hosts.values()), _is_noisy(group), item_of(first),
     ))  # fmt: skip
+
+
+def item_of(each: Measurement) -> dict[str, Any] | None:
+    """The parameters that were asked for, where the row is one of several parts that these gave."""
+    found = each.validity.get(ITEM)
+    return dict(found) if isinstance(found, dict) else None
 
 
 def _is_noisy(group: Sequence[Measurement]) -> bool:
@@ -244,6 +253,8 @@ def _checked(entry: Entry) -> Entry:
     what = f"{entry.benchmark} {entry.quantity}"
     if not number or not LEAST <= entry.median <= MOST:
         raise ValueError(f"{what} is {entry.median!r}, not a number from {LEAST:g} to {MOST:g}")
+    if entry.item is not None and not isinstance(entry.item, dict):
+        raise ValueError(f"{what} has a wrong item, {entry.item!r}")
     if entry.better not in ("higher", "lower"):
         raise ValueError(f"{what} has a wrong direction, {entry.better!r}")
     if not isinstance(entry.is_noisy, bool):

@@ -16,7 +16,7 @@ from hakaru.measure._base import AUTO, BENCHMARKS, Benchmark, Quantity
 from hakaru.measure.collective.pairs import ARROW, NUMBER
 from hakaru.measure.judge import ALONE, checked
 from hakaru.measure.protocol import correlation_of
-from hakaru.measure.record import Measurement
+from hakaru.measure.record import ITEM, Measurement
 from hakaru.measure.task import Item, Task, journal_of
 from hakaru.measure.verdict import Verdict
 
@@ -85,7 +85,7 @@ def gather(folder: Path, num_ranks: int, problems: Sequence[str] = ()) -> Gather
             found.add_problem(rank, f"rank {rank} did not say what it runs on")
         if "end" not in kinds:
             text = f"rank {rank} {'ended before it was done' if entries else 'left no result'}"
-            found.add_problem(rank, "; ".join(problems[:3]) or text)
+            found.add_problem(rank, "; ".join([*_errors(entries)[-1:], *problems[:3]]) or text)
         for entry in entries:
             if _is_whole(entry):
                 _take(found, rank, entry)
@@ -99,6 +99,11 @@ def gather(folder: Path, num_ranks: int, problems: Sequence[str] = ()) -> Gather
         for rank in ranks:
             found.add_problem(rank, text)
     return found
+
+
+def _errors(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What went wrong on a rank by its own word, before it waited for the others in vain."""
+    return [str(each.get("reason")) for each in entries if each["kind"] == "error"]
 
 
 def measurements(task: Task, found: Gathered) -> list[Measurement]:
@@ -199,14 +204,17 @@ def _of_part(
     part: Mapping[str, Any], whole: Measurement, benchmark: Benchmark
 ) -> Iterator[Measurement]:
     """The quantities that it has; its own verdict counts where nothing worse is wrong with the whole."""
+    own_names = {each.name for each in benchmark.parameters}
+    asked = {name: value for name, value in whole.parameters.items() if name in own_names}
     chosen = {name: value for name, value in whole.parameters.items() if value not in (0, AUTO)}
     parameters = {**chosen, **part["parameters"]}
-    device = part["device"] or f"{parameters['ranks']} ranks"
+    num = parameters["ranks"]
+    device = part["device"] or (f"{num} ranks" if num != 1 else "1 rank")
     each = replace(
         whole,
         parameters=parameters,
         device=device,
-        validity={**whole.validity, **part["facts"]},
+        validity={**whole.validity, **part["facts"], ITEM: asked},
         place={**whole.place, "model": device if part["device"] else whole.place["model"]},
     )
     own = Verdict(part["verdict"]) if part["verdict"] else Verdict.GOOD

@@ -19,6 +19,7 @@ OWN = "hakaru"
 MOST_RAW = 10_000
 MOST_TEXT = 2_000
 LARGEST = 1e300  # of a repetition; the mean of two larger ones may be infinite
+ITEM = "item"  # in the validity of a part: the parameters that were asked for
 CHECK_UNIT = "0–1"  # of a check or a share, which may be 0
 COUNTS = (Verdict.GOOD, Verdict.SLOW)  # verdicts that rest on numbers
 JUDGED = ("verdict", "reason", "unit", "median", "raw", "validity")  # columns of the verdict

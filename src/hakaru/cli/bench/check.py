@@ -114,7 +114,8 @@ def _plan(baseline: Baseline, budget: float, tolerance: float, **launch: Any) ->
     for entry in baseline.gated:
         if entry.benchmark in known:
             own = {each.name for each in known.get(entry.benchmark).parameters}
-            point = {name: value for name, value in entry.parameters.items() if name in own}
+            asked = entry.parameters if entry.item is None else entry.item
+            point = {name: value for name, value in asked.items() if name in own}
             if point not in points.setdefault(entry.benchmark, []):
                 points[entry.benchmark].append(point)
     if not points:

@@ -78,6 +78,14 @@ class TorchRanks:
         dist.all_gather_object(listed, value, group=self.control)
         return listed
 
+    def collect(self, value: Any) -> list[Any] | None:
+        """What every rank says, in the order of the ranks; on rank 0 alone."""
+        import torch.distributed as dist
+
+        listed: list[Any] | None = [None] * self.size if self.rank == 0 else None
+        dist.gather_object(value, listed, group=self.control)
+        return listed
+
     def close(self) -> None:
         import torch.distributed as dist
 

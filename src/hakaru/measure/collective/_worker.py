@@ -29,10 +29,6 @@ class Found:
     clocks: dict[str, Any] = field(default_factory=dict)
     fills_memory: bool = False
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.links or self.parts)
-
 
 def measure_ranks(task: Task, folder: Path, here: Place) -> None:
     """Do the items in order, all ranks together."""
@@ -48,7 +44,7 @@ def measure_ranks(task: Task, folder: Path, here: Place) -> None:
     processes = ranks.share((validity.machine_id(), os.getpid()))
     own = {pid for machine, pid in processes if machine == validity.machine_id()} - {os.getpid()}
     for item in task.items:
-        entry = _measure(item, task.rule, ranks, names, own)
+        entry = _measure(item, task.rule, ranks, names, own, log)
         if ranks.rank == 0:
             journal.append(log, entry)
     journal.append(log, {"kind": "end", "rank": here.rank})
@@ -65,7 +61,12 @@ def _missing_gpus(wanted: Sequence[str], ranks: TorchRanks, hosts: list[str]) ->
 
 
 def _measure(
-    item: Item, rule: Rule, ranks: TorchRanks, hosts: list[str], friends: Collection[int]
+    item: Item,
+    rule: Rule,
+    ranks: TorchRanks,
+    hosts: list[str],
+    friends: Collection[int],
+    log: Path | None = None,
 ) -> dict[str, Any]:
     from hakaru.measure.worker import describe
 
@@ -78,11 +79,14 @@ def _measure(
         left_out = str(reason)
     except Exception as error:
         problem = describe(error)
+        if log is not None:  # the others may wait for this rank until they break off
+            text = f"rank {ranks.rank}: {problem}"
+            journal.append(log, {"kind": "error", "item": item.id, "reason": text})
     span = validity.read_now().since(before)
     span = replace(span, own_s=validity.family_s() - before_s)  # loaders are processes of their own
     if found.fills_memory:
         span = replace(span, pressure_memory_s=None)
-    is_on_card = not found.is_empty and ranks.device.kind == "gpu"
+    is_on_card = problem is None and left_out is None and ranks.device.kind == "gpu"
     others = others_on(ranks.device, friends) if is_on_card else None
     reports = ranks.share(
         {"problem": problem, "left_out": left_out, "machine": validity.machine_id(), "span": span,
