@@ -22,7 +22,9 @@ from tests.measure.lakes_training import (
     HOSTILE,
     hostile_rows,
     loading_rows,
+    plan_document,
     scaling_rows,
+    timed,
     training_run,
 )
 
@@ -132,3 +134,28 @@ def test_ranks_are_no_cards_and_only_the_largest_of_each_sweep_has_a_history() -
     assert [
         json.loads(each.parameters)["mib"] for each in subjects if each.benchmark == "data-size"
     ] == [2048] * 2
+
+
+def test_tables_of_candidates_follow_the_chosen_plan() -> None:
+    """Paper has those of every plan; a page that of the plan that is drawn."""
+    rows = [row for strategy in ("1f1b", "gpipe") for row in timed(
+        "strategies", {"model": "mlp", "strategy": strategy}, {"throughput": 9.0},
+        {"plan": plan_document()}, 2)]  # fmt: skip
+    view = view_of(*rows)
+    drawn = find_picture(view, "partition")
+    assert drawn is not None
+
+    def tables(chosen: dict[str, str | None] | None = None) -> list[str]:
+        (chapter,) = chapters_of(view, chosen)
+        return [each.title.partition("weighed up: ")[2] for each in chapter.sheets[1:]]
+
+    first, second = drawn.names
+    assert tables() == [first, second]
+    assert tables({"partition": second}) == [second]
+    assert tables({"partition": None}) == tables({"partition": "x"}) == [drawn.first]
+
+
+@pytest.mark.parametrize("device", ["1 rank", "16 ranks", "unknown ranks"])
+def test_one_rank_is_no_card_either(device: str) -> None:
+    view = view_of(measured(device=device))
+    assert view.cards == () and view.readings[0].where.endswith(f"on {device}")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hakaru.figures.measure._tree import MOST_ROWS
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.partition import candidates_sheet, partition
+from hakaru.measure.documents import Document
 from tests.measure.lakes_training import HOSTILE, module, plan_document
 
 

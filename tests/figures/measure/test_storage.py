@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hakaru.figures.measure.data_size import data_size, data_size_sentences, needed_sheet, sizes_of
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.layouts import layouts, loaders_of, loading_sentences
 from hakaru.figures.measure.timeline import timeline, timeline_of, timelines_of
+from hakaru.measure.documents import Document
 from tests.figures.measure._runs import view_of
 from tests.measure.lakes_training import (
     MEMORY_MIB,
@@ -100,6 +100,27 @@ def test_what_storage_has_to_deliver_is_a_table() -> None:
         data_size_sentences(sweeps)[1]
         == "resnet50: storage has to deliver 260 MB/s for devices twice as fast."
     )
+
+
+@pytest.mark.parametrize(
+    ("delivers", "label", "cells"),
+    [
+        (True, "from the device", ("300 MB/s (from the device)", "260 MB/s, delivered")),
+        (False, "over the network", ("300 MB/s (over the network)", "260 MB/s, too slow")),
+        (None, "cached", ("300 MB/s (cached)", "260 MB/s, unknown")),
+        ("yes", 3, ("300 MB/s", "260 MB/s, unknown")),
+        (None, None, ("–", "260 MB/s, unknown")),
+    ],
+)
+def test_where_nobody_knows_storage_is_not_called_too_slow(
+    delivers: Any, label: Any, cells: tuple[str, str]
+) -> None:
+    needed = {"mb_per_s_now": 130.0, "loader_mb_per_s": 300.0 if label else None,
+              "loader_label": label,
+              "for_faster": [{"times": 2, "mb_per_s": 260.0, "delivers": delivers}]}  # fmt: skip
+    rows = timed("data-size", {"model": "mlp", "mib": 64}, {"epoch": 1.0}, {"needed": needed})
+    sheet = needed_sheet(sizes_of(view_of(*rows)))
+    assert sheet is not None and sheet.rows == (("mlp", "130 MB/s", *cells),)
 
 
 def test_layouts_stand_side_by_side_and_a_cold_one_that_was_cached_is_hollow() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.together import Timed, name_of, strategy_name, timed_of, unique
 from hakaru.figures.measure.view import Reading, RunView
+from hakaru.measure.documents import Document
 from hakaru.measure.record import shown_parameters
 
 SINGLE = "single"  # how one rank alone trains, from which every strategy starts

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.together import name_of
+from hakaru.measure.documents import Document
 
 MOST_NODES, MOST_DEPTH, MOST_ROWS = 5_000, 12, 60
 MOST_IN_ROW = 3  # neighbours of one stage; more are drawn as one

@@ -17,7 +17,7 @@ from hakaru.figures.measure.collectives import (
 )
 from hakaru.figures.measure.search import search_of, search_sentence
 from hakaru.figures.measure.view import RunView
-from hakaru.figures.measure.words import amount
+from hakaru.measure.numbers import amount
 
 ALL_REDUCE = "all-reduce"
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hakaru.figures.measure.view import ARROW, natural
-from hakaru.figures.measure.words import amount, interval_text
 from hakaru.measure.compare import (
     BETTER,
     ONLY_AFTER,
@@ -23,6 +22,7 @@ from hakaru.measure.compare import (
     rank,
     signed_share,
 )
+from hakaru.measure.numbers import amount, interval_text
 from hakaru.measure.record import Run, shown_parameters
 from hakaru.measure.statistics import LEAST_LEVEL, median_interval
 

@@ -12,11 +12,11 @@ from typing import Any
 from hakaru.figures import _parts as parts
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.together import NONE, Timed, name_of, strategy_name, timed_of, unique
 from hakaru.figures.measure.view import RunView
-from hakaru.figures.measure.words import amount, counted, share
 from hakaru.figures.theme import BLUE, BROWN, GREEN, MAGENTA, ORANGE, SKY, Theme
+from hakaru.measure.documents import Document
+from hakaru.measure.numbers import amount, counted, share
 
 TITLE = "A step, by rank"
 QUESTION = "Where does the time of a step go, and which rank keeps the others waiting?"

@@ -13,9 +13,10 @@ from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure.choice import Subject
 from hakaru.figures.measure.view import Reading, RunView
-from hakaru.figures.measure.words import amount, behind, counted, share
+from hakaru.figures.measure.words import behind
 from hakaru.figures.theme import Theme
 from hakaru.measure.fleet import cost_of_slowest
+from hakaru.measure.numbers import amount, counted, share
 from hakaru.measure.verdict import ORDER, Verdict
 
 TITLE, QUESTION = "Devices from slow to fast", "How far apart are devices that should be equal?"

@@ -5,7 +5,7 @@ The page, the report and the API take them from here, so that all show the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -56,6 +56,15 @@ class Picture:
     def draw(self, name: str | None = None, dark: bool = False) -> Figure:
         return self.paint(name or self.first or "", dark)
 
+    def shown(self, chosen: Mapping[str, str | None] | None) -> list[str]:
+        """What of its names is drawn where this is chosen: one of them, or all where nothing is."""
+        if chosen is None:
+            return list(self.names)
+        wanted = chosen.get(self.id)
+        if wanted is not None and wanted in self.names:
+            return [wanted]
+        return [self.first] if self.first else []
+
 
 @dataclass(frozen=True)
 class Chapter:
@@ -66,9 +75,12 @@ class Chapter:
     sheets: tuple[Sheet, ...] = ()
 
 
-def chapters_of(view: RunView) -> list[Chapter]:
-    """Those of which the run has anything."""
-    made = (_training(view), _strategies(view), _storage(view))
+def chapters_of(view: RunView, chosen: Mapping[str, str | None] | None = None) -> list[Chapter]:
+    """Those of which the run has anything.
+
+    Where one thing a figure is chosen, by the figure's id, tables are of what is drawn; else of all.
+    """
+    made = (_training(view), _strategies(view, chosen), _storage(view))
     return [each for each in made if each.pictures or each.sheets]
 
 
@@ -106,19 +118,20 @@ def _training(view: RunView) -> Chapter:
     return Chapter("training", "Training", tuple(training_sentences(view)), (drawn, *steps))
 
 
-def _strategies(view: RunView) -> Chapter:
+def _strategies(view: RunView, chosen: Mapping[str, str | None] | None) -> Chapter:
     plans = partition.plans_of(view)
     pictures = list(_steps_picture("steps", breakdown.steps_of(view, "strategies")))
     sheets = [strategies.strategies_sheet(view)]
     if plans:
-        pictures.append(Picture(
+        drawn = Picture(
             "partition", partition.TITLE, partition.QUESTION, "Plan", tuple(plans),
             lambda name, dark: partition.partition(plans[name], dark),
             next((name for name, plan in plans.items() if len(plan.parts("stages")) > 1), ""),
-        ))  # fmt: skip
+        )  # fmt: skip
+        pictures.append(drawn)
         several = len(plans) > 1
-        sheets += [partition.candidates_sheet(plan, name if several else "")
-                   for name, plan in list(plans.items())[:MOST_PLANS]]  # fmt: skip
+        sheets += [partition.candidates_sheet(plans[name], name if several else "")
+                   for name in drawn.shown(chosen)[:MOST_PLANS]]  # fmt: skip
     sentences = tuple(strategies.strategies_sentences(view))
     return Chapter("strategies", "Strategies", sentences, tuple(pictures), _there(sheets))
 

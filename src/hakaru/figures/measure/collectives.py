@@ -10,13 +10,13 @@ from hakaru.figures import _parts as parts
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure.view import Reading, RunView
-from hakaru.figures.measure.words import amount, share
 from hakaru.figures.theme import DASHES, PALETTE, SYMBOLS
 from hakaru.measure.collective._blame import Blame
 from hakaru.measure.collective._fit import Fit, fit
 from hakaru.measure.collective._judge import LEAST_HOSTS, Probe, blame_links
 from hakaru.measure.collective.operations import factor
 from hakaru.measure.collective.pairs import NUMBER
+from hakaru.measure.numbers import amount, share
 from hakaru.measure.record import shown_parameters
 
 TITLE = "Collectives"

@@ -10,7 +10,6 @@ from typing import Any
 from hakaru.figures import _parts as parts
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.sheet import Sheet
 from hakaru.figures.measure.together import (
     NONE,
@@ -22,8 +21,9 @@ from hakaru.figures.measure.together import (
     with_interval,
 )
 from hakaru.figures.measure.view import Reading, RunView
-from hakaru.figures.measure.words import amount, counted, share
 from hakaru.figures.theme import DASHES, PALETTE, Theme
+from hakaru.measure.documents import Document
+from hakaru.measure.numbers import UNKNOWN, amount, counted, share
 from hakaru.measure.record import shown_parameters
 
 TITLE = "Training time against the size of the data"
@@ -34,10 +34,11 @@ GIB = 1024.0  # MiB
 FAR = 1.5  # times the largest size: memory beyond it is told, not drawn
 MOST_SENTENCES, MOST_EPOCHS = 6, 6
 UNKNOWN_LABEL = "unknown"
+DELIVERS = {True: "delivered", False: "too slow", None: "unknown"}
 SHARES = (("stall", "waits for data"), ("au", "accelerator used"))
 # where the bytes of an epoch came from has a shape
 LABELS = {
-    "cached": "circle", "partly cached": "triangle", "from the device": "rect",
+    "cached": "circle", "partly cached": "triangle", "from the device": "rect", "over the network": "pin",
     UNKNOWN_LABEL: "diamond",
 }  # fmt: skip
 
@@ -286,7 +287,13 @@ def _needs(name: str, needed: Document, steps: Sequence[float]) -> tuple[str, ..
     for times in steps:
         each = faster.get(times, Document())
         rate = each.number("mb_per_s")
-        enough = "delivered" if each.is_true("delivers") else "too slow"
-        cells.append("–" if rate is None else f"{amount(rate, 'MB/s')}, {enough}")
-    now, loader = needed.number("mb_per_s_now"), needed.number("loader_mb_per_s")
-    return name, amount(now, "MB/s"), amount(loader, "MB/s"), *cells
+        enough = DELIVERS[each.truth("delivers")]
+        cells.append(UNKNOWN if rate is None else f"{amount(rate, 'MB/s')}, {enough}")
+    return name, amount(needed.number("mb_per_s_now"), "MB/s"), _delivered(needed), *cells
+
+
+def _delivered(needed: Document) -> str:
+    """What the loader delivers, and where its bytes came from: memory says nothing of storage."""
+    rate, label = needed.number("loader_mb_per_s"), needed.text("loader_label", 40)
+    shown = f" ({label})" if rate is not None and label in LABELS else ""
+    return f"{amount(rate, 'MB/s')}{shown}"

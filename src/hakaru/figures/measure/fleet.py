@@ -11,8 +11,9 @@ from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure.choice import Subject
 from hakaru.figures.measure.view import Reading, RunView, natural
-from hakaru.figures.measure.words import amount, behind, counted, share
+from hakaru.figures.measure.words import behind
 from hakaru.figures.theme import Theme
+from hakaru.measure.numbers import amount, counted, share
 from hakaru.measure.verdict import ORDER, Verdict
 
 TITLE, QUESTION = "The fleet", "Which devices are not as fast as their peers?"

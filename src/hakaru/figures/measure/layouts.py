@@ -18,8 +18,8 @@ from hakaru.figures.measure.together import (
     with_interval,
 )
 from hakaru.figures.measure.view import Reading, RunView
-from hakaru.figures.measure.words import amount, counted, share
 from hakaru.figures.theme import PALETTE, Theme
+from hakaru.measure.numbers import amount, counted, share
 from hakaru.measure.record import shown_parameters
 
 TITLE = "Layouts of the data"

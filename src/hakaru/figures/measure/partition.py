@@ -14,12 +14,12 @@ from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure._tree import Node, depth_of, is_open, joined, rows_of, tree_of
 from hakaru.figures.measure.collectives import size_text
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.sheet import Sheet
 from hakaru.figures.measure.together import name_of, strategy_name, timed_of, unique
 from hakaru.figures.measure.view import RunView
-from hakaru.figures.measure.words import UNKNOWN, amount, counted
 from hakaru.figures.theme import GREY, PALETTE, SYMBOLS, Theme
+from hakaru.measure.documents import Document
+from hakaru.measure.numbers import UNKNOWN, amount, counted
 
 TITLE = "Partition of the module"
 QUESTION = "Which stage computes which module, and where is it cut?"

@@ -17,8 +17,8 @@ from hakaru.figures.measure.together import (
     ends_of,
     with_interval,
 )
-from hakaru.figures.measure.words import amount, counted, share
 from hakaru.figures.theme import GREY, PALETTE, SYMBOLS, Theme
+from hakaru.measure.numbers import amount, counted, share
 
 TITLE = "Scaling of training"
 QUESTION = "How much faster does training become with more ranks, and what was to be expected?"

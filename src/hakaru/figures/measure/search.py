@@ -10,8 +10,8 @@ from hakaru.figures import _parts as parts
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure.view import HPL, Reading, RunView
-from hakaru.figures.measure.words import amount, counted, share
 from hakaru.figures.theme import BLUE, GREEN, ORANGE, Theme
+from hakaru.measure.numbers import amount, counted, share
 from hakaru.measure.record import shown_parameters
 
 TITLE, QUESTION = "The search for LINPACK", "What did the search gain over the default settings?"

@@ -10,9 +10,10 @@ from hakaru.figures import _parts as parts
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure.choice import Subject
-from hakaru.figures.measure.words import amount, counted, in_zone
+from hakaru.figures.measure.words import in_zone
 from hakaru.figures.theme import BLUE, ORANGE, VIOLET, Theme
 from hakaru.measure.compare import signed_share
+from hakaru.measure.numbers import amount, counted
 from hakaru.measure.record import Run
 from hakaru.measure.series import Change, Series, Value, build_series, value_in
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hakaru.figures.measure.documents import read_object
 from hakaru.figures.measure.view import (
     WITH_DOCUMENTS,
     Reading,
@@ -23,6 +22,7 @@ from hakaru.figures.measure.view import (
 )
 from hakaru.measure._base import Better
 from hakaru.measure.compare import Cards, Seen
+from hakaru.measure.documents import read_object
 from hakaru.measure.record import COUNTS, JUDGED, OWN, PLAIN, Run, from_rows, texts_of, verdict_of
 from hakaru.measure.series import Series, Value, build_series, value_of
 from hakaru.measure.store import SELFTEST, count_verdicts, is_aside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hakaru.figures.measure.sheet import Sheet
 from hakaru.figures.measure.together import Timed, distinct, strategy_name, timed_of
 from hakaru.figures.measure.view import Reading, RunView
-from hakaru.figures.measure.words import UNKNOWN, amount, interval_text
+from hakaru.measure.numbers import UNKNOWN, amount, interval_text
 from hakaru.measure.verdict import Verdict
 
 AGREES = 1e-5  # of the loss of one process, in fp32

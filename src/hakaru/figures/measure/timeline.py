@@ -10,10 +10,10 @@ from hakaru.figures import _parts as parts
 from hakaru.figures._base import Figure
 from hakaru.figures.measure import _look as look
 from hakaru.figures.measure.data_size import sizes_of
-from hakaru.figures.measure.documents import Document, number_of
 from hakaru.figures.measure.view import RunView
-from hakaru.figures.measure.words import amount, share
 from hakaru.figures.theme import BLUE, GREEN, MAGENTA, ORANGE, PALETTE
+from hakaru.measure.documents import Document, number_of
+from hakaru.measure.numbers import amount, share
 
 TITLE = "What runs when"
 QUESTION = "Does loading hide behind compute, or does training wait for data?"

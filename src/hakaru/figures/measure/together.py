@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from hakaru.figures.measure.documents import Document
 from hakaru.figures.measure.view import Reading, RunView
-from hakaru.figures.measure.words import amount, counted, interval_text
+from hakaru.measure.documents import Document
+from hakaru.measure.numbers import amount, counted, interval_text
 from hakaru.measure.verdict import Verdict, worst
 
 NONE = "none"

@@ -11,8 +11,8 @@ from functools import cached_property, lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from hakaru.figures.measure.documents import Document, parse_document, read_object
 from hakaru.measure._base import Better
+from hakaru.measure.documents import Document, parse_document, read_object
 from hakaru.measure.meter import Meter
 from hakaru.measure.record import OWN, parameters_text, shown_parameters
 from hakaru.measure.verdict import Verdict, worst
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hakaru.measure.record import Measurement, Run
 
 ARROW, RANKS = ">", "ranks"
+TOGETHER = ("rank", RANKS)  # how the name of a group of ranks ends
 HPL = "hpl"
 # their rows carry a document of what a number cannot hold; of all others none is kept
 WITH_DOCUMENTS = ("scaling", "strategies", "loading", "data-size")
@@ -91,7 +92,7 @@ class Reading:
     @property
     def is_card(self) -> bool:
         """One device of one host, neither a link nor ranks that work together."""
-        together = self.device.endswith(RANKS) or self.benchmark == HPL
+        together = self.device.endswith(TOGETHER) or self.benchmark == HPL
         return not together and not self.is_link
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,16 +9,18 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from hakaru.figures.measure.view import Reading, RunView, natural
+from hakaru.measure.numbers import UNKNOWN as UNKNOWN
+from hakaru.measure.numbers import amount as amount
+from hakaru.measure.numbers import counted as counted
+from hakaru.measure.numbers import interval_text as interval_text
+from hakaru.measure.numbers import share as share
 from hakaru.measure.record import OWN
 from hakaru.measure.store import SELFTEST
 from hakaru.measure.verdict import ORDER, Verdict, worst
 from hakaru.registry import listed
-from hakaru.texts import language
 
 MOST_NAMED, MOST_LINKS, MOST_HOSTS, MOST_WRONG = 12, 6, 4, 2
 TEST_IT = "hakaru bench selftest"
-UNKNOWN = "–"
-MANY_DIGITS = 1e15  # from here on a number is written with an exponent
 
 
 @dataclass(frozen=True)
@@ -100,24 +101,6 @@ def meter_text(view: RunView) -> str:
     return accuracy + (others if untested else "")
 
 
-def share(value: float) -> str:
-    """As `5.8 %`."""
-    if not math.isfinite(value * 100):
-        return UNKNOWN
-    return f"{value * 100:.3g} %" if abs(value) >= MANY_DIGITS else language("en").share(value)
-
-
-def amount(value: float | None, unit: str = "") -> str:
-    """A value as a person reads it, four digits of it."""
-    if value is None or not math.isfinite(value):
-        return UNKNOWN
-    size = abs(value)
-    if size >= MANY_DIGITS:
-        return f"{value:.4g} {unit}".strip()
-    text = f"{value:,.0f}" if size >= 999.95 else f"{value:.4g}" if size >= 1e-3 else f"{value:.2g}"
-    return f"{text} {unit}".strip()
-
-
 def in_zone(at: datetime, zone: str) -> datetime:
     """The site's time; UTC's where the site's is before the first year or after the last."""
     try:
@@ -126,20 +109,12 @@ def in_zone(at: datetime, zone: str) -> datetime:
         return at.astimezone(UTC)
 
 
-def interval_text(low: float | None, high: float | None) -> str:
-    return f"{amount(low)} to {amount(high)}" if low is not None and high is not None else ""
-
-
 def behind(each: Reading) -> str:
     """How it stands to what it was compared with; nothing where that is not known."""
     if each.deficit is None or not each.compared_with:
         return ""
     way = "slower" if each.deficit >= 0 else "faster"
     return f"{share(abs(each.deficit))} {way} than {each.compared_with}"
-
-
-def counted(num: int, one: str, many: str = "") -> str:
-    return f"{num:,} {one if num == 1 else many or one + 's'}"
 
 
 def _sentence(view: RunView, counts: Counter[Verdict]) -> str:

@@ -1,7 +1,7 @@
 """The documents of stored rows, read with care: what is of a wrong type, no number or too large is left out.
 
 A document says what numbers alone cannot: the breakdown of a step, a fit, a timeline, a plan. It comes from
-a file that anybody may have written, so that every figure reads it through `Document` alone.
+a file that anybody may have written, so that figures and comparisons read it through `Document` alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-LARGEST = 1e12  # of a number: beyond it no time, size or rate is real
+LARGEST = 1e15  # of a number: beyond it no time, size or rate is real
 MOST_TEXT, MOST_PARTS = 600, 20_000
 MOST_CHARACTERS = 4_000_000  # of a document
 CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
@@ -37,7 +37,12 @@ class Document:
         return int(found) if found is not None and found == int(found) else None
 
     def is_true(self, name: str) -> bool:
-        return self._found.get(name) is True
+        return self.truth(name) is True
+
+    def truth(self, name: str) -> bool | None:
+        """Yes or no; None where nobody knows."""
+        found = self._found.get(name)
+        return found if isinstance(found, bool) else None
 
     def text(self, name: str, most: int = MOST_TEXT) -> str:
         return text_of(self._found.get(name), most)
