@@ -138,6 +138,55 @@ def test_when_one_process_dies_the_others_are_ended(
         os.kill(int(pid_file.read_text()), 0)
 
 
+def kept(tmp_path: Path, handler: str) -> tuple[list[Start], Path]:
+    """A process that fails, and one that made a file and does this when it is told to end."""
+    made = tmp_path / "made"
+    script = f"trap '{handler}' TERM; echo $$ > {made}; while :; do sleep 0.05; done"
+    return [
+        Start("a", ["sh", "-c", "exit 3"], {}, tmp_path / "a.log"),
+        Start("b", ["sh", "-c", script], {}, tmp_path / "b.log"),
+    ], made
+
+
+def test_a_process_may_tidy_up_before_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hakaru.measure.launch._base.GRACE_S", 0.5)
+    starts, made = kept(tmp_path, f"rm {tmp_path}/made; exit 0")
+    run_all(starts, 60, lambda: None)
+    assert not made.exists()
+
+
+def test_a_process_that_does_not_end_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hakaru.measure.launch._base.GRACE_S", 0.5)
+    monkeypatch.setattr("hakaru.measure.launch._base.TIDY_S", 0.3)
+    starts, made = kept(tmp_path, f"echo told >> {tmp_path}/made")
+    run_all(starts, 60, lambda: None)
+    pid, told = made.read_text().split()
+    assert told == "told"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+def test_who_does_not_want_to_wait_leaves_no_process_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second interrupt while processes are asked to end."""
+    monkeypatch.setattr("hakaru.measure.launch._base.GRACE_S", 0.5)
+    starts, made = kept(tmp_path, "true")
+
+    def impatient(process: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hakaru.measure.launch._base._is_running", impatient)
+    with pytest.raises(KeyboardInterrupt):
+        run_all(starts, 60, lambda: None)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(made.read_text()), 0)
+
+
 BOX = f"""{"-" * 74}
 Conflicting directives for mapping policy are causing the policy
 to be redefined:

@@ -31,7 +31,7 @@ from hakaru.measure.protocol import Errors, On, Rule, Timed, noted, prepare, rep
 from hakaru.measure.statistics import Ints
 from hakaru.measure.task import Item, Task, find_place, journal_of
 from hakaru.measure.verdict import Verdict
-from hakaru.safety.processes import module_command
+from hakaru.safety.processes import module_command, tidy_end
 
 PR_SET_PDEATHSIG = 1
 MOST_AT_ONCE = 16
@@ -49,7 +49,8 @@ def main(path: Path) -> None:
     if task.scope == "ranks":
         from hakaru.measure.collective._worker import measure_ranks
 
-        measure_ranks(task, folder, here)
+        with tidy_end():  # what a rank makes, such as data sets, goes with it
+            measure_ranks(task, folder, here)
         return
     log = journal_of(folder, here.rank)
     task = _over_quotas(task)

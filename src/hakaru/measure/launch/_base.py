@@ -24,7 +24,8 @@ from hakaru.errors import HakaruError
 from hakaru.measure.place import COMMAND
 from hakaru.registry import Registry
 
-GRACE_S = 10.0
+GRACE_S = 10.0  # from the first that failed to the end of the others
+TIDY_S = 10.0  # to remove their temporary files, before processes are killed
 LOOK_EVERY_S = 0.1
 MOST_TAIL = 600
 RULER = re.compile(r"^[-=*]{20,}[ \t]*$", re.MULTILINE)
@@ -156,15 +157,14 @@ def worker_variables() -> dict[str, str]:
 
 
 def run_all(starts: Sequence[Start], timeout_s: float, watch: Watch) -> list[str]:
-    """Start all, wait for all; where one dies, the others get a moment and are then killed."""
+    """Start all, wait for all; where one dies, the others get a moment and are then ended."""
     processes: list[tuple[Start, subprocess.Popen[bytes]]] = []
     try:
         for start in starts:
             processes.append((start, _start(start)))
         return _wait(processes, timeout_s, watch)
     finally:
-        for _, process in processes:
-            _kill(process)
+        _end([process for _, process in processes if process.poll() is None])
 
 
 def ended(code: int) -> str:
@@ -241,9 +241,22 @@ def _problem(start: Start, code: int) -> str:
     return f"{start.name} {ended(code)}" + (f": {tail}" if tail else "")
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Ask them to end, so that what they made goes with them, and kill who has not ended in time."""
+    try:
+        for process in processes:
+            os.kill(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + TIDY_S
+        while any(map(_is_running, processes)) and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S)
+    finally:  # also where somebody does not want to wait
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _is_running(process: subprocess.Popen[bytes]) -> bool:
+    """Without taking note of its end: until then its number, and that of its group, are nobody else's."""
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, process.pid, options) is None
