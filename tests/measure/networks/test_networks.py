@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from hakaru.errors import HakaruError
-from hakaru.measure.networks import NAMES, load
+from hakaru.measure.networks import NAMES, has_batch_norm, load, without_dropout
+from hakaru.measure.networks.layers import can_split, dropout_of, shared_parts, splittable
 from hakaru.measure.networks.workload import shaken
 
 SMALL: dict[str, dict[str, int]] = {
@@ -117,6 +119,72 @@ def test_a_shaken_network_is_off_by_a_rounding() -> None:
     moved = list(shaken(work).make().parameters())
     assert all(torch.allclose(a, b, rtol=3e-7, atol=0) for a, b in zip(plain, moved, strict=True))
     assert not any(torch.equal(a, b) for a, b in zip(plain, moved, strict=True))
+
+
+class Dropping(torch.nn.Module):
+    """All ways to drop: by a layer, by a function, within attention and between recurrent layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = 0.25
+        self.drop = torch.nn.Dropout(0.5)
+        self.attend = torch.nn.MultiheadAttention(8, 2, dropout=0.5, batch_first=True)
+        self.recur = torch.nn.GRU(8, 8, 2, dropout=0.5, batch_first=True)
+        self.never = torch.nn.Dropout(0.0)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.nn.functional.dropout(x, self.dropout, self.training)
+        x = self.attend(self.drop(x), x, x, need_weights=False)[0]
+        return self.never(self.recur(x)[0])
+
+
+def test_without_dropout_a_network_gives_the_same_twice() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 3, 8)
+    drawn = replace(load("mlp"), make=Dropping)
+    for work, is_same in ((drawn, False), (without_dropout(drawn), True)):
+        module = work.make()
+        assert torch.equal(module(x), module(x)) == is_same
+        assert dropout_of(module) == ([] if is_same else ["", "drop", "attend", "recur"])
+
+
+def test_alexnet_without_dropout_is_that_with_a_share_of_zero() -> None:
+    work = load("alexnet", **SMALL["alexnet"])
+    bare = load("alexnet", **SMALL["alexnet"] | {"dropout": 0})
+    inputs, _ = work.batch_of(2, 0)
+    outputs = []
+    for each in (without_dropout(work), bare, work):
+        torch.manual_seed(0)
+        outputs.append(each.make()(inputs))
+    assert torch.equal(outputs[0], outputs[1]) and not torch.equal(outputs[0], outputs[2])
+
+
+def test_batch_norm_is_found_by_its_kind() -> None:
+    class BatchNormless(torch.nn.Linear):
+        """Only called so."""
+
+    assert has_batch_norm(load("resnet50", **SMALL["resnet50"]).make())
+    assert has_batch_norm(torch.nn.Sequential(torch.nn.SyncBatchNorm(3)))
+    assert not has_batch_norm(torch.nn.Sequential(BatchNormless(3, 3), torch.nn.InstanceNorm1d(3)))
+
+
+def test_layers_are_split_where_nothing_is_attached_to_them() -> None:
+    class Own(torch.nn.Linear):
+        """Might do anything."""
+
+    nn = torch.nn
+    layers = [nn.Linear(3, 4), nn.Conv2d(3, 4, 1), nn.Linear(3, 6), Own(3, 4),
+              nn.Conv2d(4, 4, 1, groups=2), nn.Conv2d(3, 4, 3, padding_mode="reflect")]  # fmt: skip
+    hooked, tied, own = nn.Linear(3, 4), nn.Linear(3, 4), nn.Linear(3, 4)
+    hooked.register_full_backward_hook(lambda *_: None)
+    tied.weight = nn.Linear(3, 4).weight
+    own.forward = lambda x: x  # type: ignore[method-assign]
+    other = nn.Linear(3, 4)
+    other.weight = tied.weight
+    module = nn.Sequential(*layers, hooked, tied, other, own)
+    assert splittable(module, 4) == ["0", "1"]
+    assert splittable(module, 2) == ["0", "1", "2"]
+    assert not can_split(nn.ReLU(), 1, shared_parts(module))
 
 
 def test_group_norm_replaces_batch_norm() -> None:

@@ -8,8 +8,11 @@ from typing import Any
 
 from hakaru.errors import HakaruError
 from hakaru.measure.context import torch
-from hakaru.measure.networks.workload import Workload
+from hakaru.measure.networks.layers import has_batch_norm
+from hakaru.measure.networks.workload import Workload, without_dropout
 from hakaru.registry import hint, listed
+
+__all__ = ["NAMES", "has_batch_norm", "load", "without_dropout"]
 
 _FILES = {
     "mlp": "mlp",

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from hakaru.measure import context
+from hakaru.measure.networks.layers import switch_off_dropout
 
 Reduction = Literal["mean", "sum"]
 ROUNDING = 1e-7  # of 32 bits, relative
@@ -39,6 +40,14 @@ def shaken(workload: Workload) -> Workload:
     return replace(workload, make=partial(_shake, workload.make))
 
 
+def without_dropout(workload: Workload) -> Workload:
+    """The same network with nothing that draws at random, so that losses can be compared.
+
+    Dropout is switched off in its layers, and where a module holds the share that its forward drops by.
+    """
+    return replace(workload, make=partial(_steady, workload.make))
+
+
 def arguments(inputs: Any) -> tuple[Any, ...]:
     """The arguments of the network's forward."""
     return inputs if isinstance(inputs, tuple) else (inputs,)
@@ -50,4 +59,10 @@ def _shake(make: Callable[[], Any]) -> Any:
     with torch.no_grad():
         for each in module.parameters():
             each.mul_(1 + ROUNDING * (torch.rand(each.shape, generator=source) * 2 - 1))
+    return module
+
+
+def _steady(make: Callable[[], Any]) -> Any:
+    module = make()
+    switch_off_dropout(module)
     return module

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hakaru.errors import HakaruError
 from hakaru.measure.context import torch
+from hakaru.measure.networks.layers import has_batch_norm, splittable
 from hakaru.measure.networks.workload import Workload, arguments
 from hakaru.measure.partition.cost import USABLE, Machine
 from hakaru.measure.partition.document import Asked, Candidate, document_of, duration, rate
@@ -134,19 +135,14 @@ def _network(workload: Workload, module: Any, device: str, most: int) -> Network
     from hakaru.measure.partition.strategies import Network
     from hakaru.measure.training._fsdp import blocks
 
-    norms = found_types(module, "BatchNorm")
     paths = {id(each): path for path, each in module.named_modules()}
     return Network(
         costs=_measured(workload, module, device, most),
-        splittable=partial(_splittable, module),
+        splittable=partial(splittable, module),
         blocks=[paths[id(each)] for each in blocks(module)],
-        least_samples=2 if norms and most > 1 else 1,
+        least_samples=2 if has_batch_norm(module) and most > 1 else 1,
         exchanges_hide=torch().device(device).type == "cuda",
     )
-
-
-def found_types(module: Any, name: str) -> bool:
-    return any(name in type(each).__name__ for each in module.modules())
 
 
 def _measured(workload: Workload, module: Any, device: str, most: int) -> Scaled:
@@ -162,23 +158,6 @@ def _measured(workload: Workload, module: Any, device: str, most: int) -> Scaled
         return Scaled(small, first, small, first)
     inputs, _ = workload.batch_of(second, 0)
     return Scaled(small, first, graph_of(module, arguments(inputs), device), second)
-
-
-def _splittable(module: Any, ranks: int) -> Collection[str]:
-    """The layers that tensor parallel splits: their output channels divide among the ranks."""
-    nn = torch().nn
-    owners: dict[int, int] = {}
-    for each in module.modules():
-        for held in each.parameters(recurse=False):
-            owners[id(held)] = owners.get(id(held), 0) + 1
-    return [
-        path
-        for path, each in module.named_modules()
-        if type(each) in (nn.Linear, nn.Conv2d)
-        and each.weight.shape[0] % ranks == 0
-        and getattr(each, "groups", 1) == 1
-        and owners[id(each.weight)] == 1
-    ]
 
 
 def _devices(number: int) -> str:

@@ -9,11 +9,10 @@ from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
-from torch.nn import MultiheadAttention
-from torch.nn.modules.dropout import _DropoutNd
 
 from hakaru.errors import HakaruError
 from hakaru.measure._base import NotApplicable
+from hakaru.measure.networks.layers import dropout_of
 from hakaru.measure.networks.workload import Workload
 from hakaru.measure.training._batches import Batches
 from hakaru.measure.training._chunks import ChunkLoop
@@ -169,16 +168,6 @@ class RankTrainer:
 
     def close(self) -> None:
         self.setup.layout.close()
-
-
-def dropout_of(module: Any) -> list[str]:
-    """Layers that draw at random; each data parallel rank and stage draws others, and so losses differ."""
-    return [
-        name
-        for name, each in module.named_modules()
-        if (isinstance(each, _DropoutNd) and each.p > 0)
-        or (isinstance(each, MultiheadAttention) and each.dropout > 0)
-    ]
 
 
 def _loop(setup: Setup, module: Any) -> Loop:

@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from hakaru.measure._base import NotApplicable
+from hakaru.measure.networks.layers import can_split, shared_parts
 from hakaru.measure.training._clock import Spans
 
 ELEMENTWISE = (nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.Identity)
@@ -136,7 +137,7 @@ class InputSplit(nn.Module):
 def split_channels(module: nn.Module, group: Any, waits: Spans) -> tuple[nn.Module, list[str]]:
     """The module, the same on all ranks, with its layers split, and the names of those that stay whole."""
     share = Share(group, dist.get_rank(group), dist.get_world_size(group), waits)
-    surgeon = _Surgeon(share, _used_twice(module))
+    surgeon = _Surgeon(share, shared_parts(module))
     found = surgeon.split(module, "")
     if not surgeon.done:
         raise NotApplicable(
@@ -184,17 +185,8 @@ class _Surgeon:
                 self.done[id(first)] = self._by_channels(first, gathers=False)
                 self.done[id(second)] = InputSplit(second, self.share)
 
-    def _divides(self, layer: nn.Linear | nn.Conv2d) -> bool:
-        """Whether this very type, with nothing attached to it, has channels for every rank."""
-        if type(layer) is nn.Conv2d and (layer.groups > 1 or layer.padding_mode != "zeros"):
-            return False
-        return (
-            type(layer) in (nn.Linear, nn.Conv2d)
-            and layer.weight.shape[0] % self.share.size == 0
-            and id(layer.weight) not in self.shared
-            and not layer._forward_hooks
-            and not layer._forward_pre_hooks
-        )
+    def _divides(self, layer: nn.Module) -> bool:
+        return can_split(layer, self.share.size, self.shared)
 
     def _by_channels(self, layer: nn.Linear | nn.Conv2d, gathers: bool = True) -> ChannelSplit:
         if isinstance(layer, nn.Linear):
@@ -206,21 +198,6 @@ class _Surgeon:
             dilation=layer.dilation,
         )
         return ChannelSplit(layer, self.share, compute, -3, gathers)
-
-
-def _used_twice(module: nn.Module) -> set[int]:
-    """Modules at two places, and parameters of two modules."""
-    seen: set[int] = set()
-    twice: set[int] = set()
-    for _, each in module.named_modules(remove_duplicate=False):
-        twice |= {id(each)} & seen
-        seen.add(id(each))
-    owners: dict[int, int] = {}
-    for each in module.modules():
-        for held in each.parameters(recurse=False):
-            if owners.setdefault(id(held), id(each)) != id(each):
-                twice.add(id(held))
-    return twice
 
 
 def _part(weight: torch.Tensor, share: Share, dimension: int) -> nn.Parameter:
