@@ -15,6 +15,7 @@ MLP = {"hidden": 64, "layers": 4, "batch": 16}
 CNN = {"image": 32, "width": 8, "blocks": 1, "classes": 10, "groups": 4, "batch": 8}
 BATCH_NORM = {"image": 64, "width": 8, "blocks": 1, "classes": 10, "batch": 32}
 WORDS = {"hidden": 32, "layers": 4, "length": 8, "words": 64, "batch": 8}
+ALEXNET = {"image": 64, "width": 4, "hidden": 16, "classes": 10, "batch": 8}
 NETWORKS = {"mlp": MLP, "resnet50": CNN, "transformer": WORDS}
 ALONE = ("ddp", "fsdp", "tensor", "gpipe", "1f1b")
 COMBINED = ("ddp2+1f1b2", "ddp2+fsdp2", "ddp2+tensor2")
@@ -60,7 +61,8 @@ REFUSED = [
     (Case("mlp", "gpipe", MLP, {"accumulate": 2}), "accumulates over its micro-batches"),
 ]  # fmt: skip
 BROKEN = Case(f"{USERS}:fails_on_rank_2", "ddp", {"batch": 8})
-EVERY = [*EQUAL, *COMPRESSED, *(case for case, _ in REFUSED), BROKEN]
+DROPPING = Case("alexnet", "ddp", ALEXNET)
+EVERY = [*EQUAL, *COMPRESSED, DROPPING, *(case for case, _ in REFUSED), BROKEN]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def apart(losses: list[float], expected: list[float]) -> float:
-    return max(abs(a - b) / abs(b) for a, b in zip(losses, expected, strict=True))
+    """Of the largest: a sum over samples may come near zero, and its terms' rounding does not."""
+    size = max(map(abs, expected))
+    return max(abs(a - b) / size for a, b in zip(losses, expected, strict=True))
 
 
 def active(found: dict[str, Any], case: Case) -> list[dict[str, Any]]:
@@ -87,10 +91,20 @@ def test_losses_are_those_of_a_single_process(found: dict[str, Any], case: Case)
         assert apart(each["losses"], single) < 1e-5
 
 
+@pytest.mark.parametrize("case", [*EQUAL, *COMPRESSED, DROPPING], ids=lambda each: each.name)
+def test_after_a_reset_the_same_losses_come_again(found: dict[str, Any], case: Case) -> None:
+    for each in active(found, case):
+        # buckets change after the first step, and with them in which order gradients are summed
+        limit = 1e-3 if "compression" in case.options else 1e-6
+        assert apart(each["again"], each["losses"]) < limit
+
+
 @pytest.mark.parametrize("case", EQUAL, ids=lambda each: each.name)
 def test_phases_follow_one_another(found: dict[str, Any], case: Case) -> None:
     for each in active(found, case):
-        times = each["times"]
+        assert len(each["times"]) == 5
+        times = each["times"][-1]
+        assert each["times"][-2]["optimiser"] <= times["begin"]
         assert times["begin"] < times["data"] < times["forward"] < times["optimiser"]
         assert times["data"] < times["backward"] < times["optimiser"]
         assert 0 <= times["waited"] <= times["backward"] - times["data"]
@@ -104,17 +118,16 @@ def test_phases_follow_one_another(found: dict[str, Any], case: Case) -> None:
 def test_waiting_is_counted_where_there_are_no_buckets(found: dict[str, Any]) -> None:
     for strategy in ("fsdp", "tensor", "gpipe", "1f1b", "ddp2+fsdp2"):
         for each in active(found, Case("mlp", strategy, MLP)):
-            assert each["times"]["waited"] > 0
+            assert each["times"][-1]["waited"] > 0
     for each in active(found, Case("mlp", "ddp", MLP)):
-        assert each["times"]["waited"] == 0
+        assert each["times"][-1]["waited"] == 0
 
 
 def test_ranks_outside_stay_idle(found: dict[str, Any]) -> None:
     ranks = found[Case("mlp", "ddp", MLP, ranks=(1, 3)).name]["ranks"]
     for at in (0, 2):
-        times = ranks[at]["times"]
         assert all(math.isnan(each) for each in ranks[at]["losses"])
-        assert times["begin"] == times["optimiser"] and not times["ready"]
+        assert not ranks[at]["times"]
 
 
 @pytest.mark.parametrize("case", COMPRESSED, ids=lambda each: each.name)
@@ -124,7 +137,7 @@ def test_compressed_gradients_are_half_as_many_bytes(found: dict[str, Any], case
     for each, plain in zip(active(found, case), active(found, whole), strict=True):
         gap = apart(each["losses"], single)
         assert 0 < gap < 0.02
-        assert [2 * sent for sent in each["times"]["bucket_bytes"]] == plain["times"][
+        assert [2 * sent for sent in each["times"][-1]["bucket_bytes"]] == plain["times"][-1][
             "bucket_bytes"
         ]
 
@@ -132,7 +145,7 @@ def test_compressed_gradients_are_half_as_many_bytes(found: dict[str, Any], case
 def test_all_bytes_of_the_gradients_are_counted(found: dict[str, Any]) -> None:
     num_parameters = 10 * (512 * 512 + 512)
     for each in active(found, Case("mlp", "ddp", {})):
-        assert sum(each["times"]["bucket_bytes"]) == 4 * num_parameters
+        assert sum(each["times"][-1]["bucket_bytes"]) == 4 * num_parameters
 
 
 @pytest.mark.parametrize(("case", "expected"), REFUSED, ids=lambda each: getattr(each, "name", ""))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -12,7 +14,8 @@ import torch
 from hakaru.measure.networks import load
 from hakaru.measure.training import _fsdp
 from hakaru.measure.training._batches import Batches
-from hakaru.measure.training._clock import HostClock, Spans
+from hakaru.measure.training._clock import CardClock, HostClock
+from hakaru.measure.training._marks import Buckets, Spans, length_s
 from hakaru.measure.training._pipeline import micro_batch_choices
 from hakaru.measure.training._strategy import Strategy
 from hakaru.measure.training._trainer import build
@@ -56,8 +59,8 @@ def test_spans_add_up_and_take_off() -> None:
     spans = Spans(HostClock())
     spans.add(1.0, 4.0)
     spans.add(3.0, 2.5)
-    assert spans.take() == 2.5
-    assert spans.take() == 0
+    assert length_s(spans.take(), HostClock()) == 2.5
+    assert not spans.take()
 
 
 def test_a_single_process_needs_no_process_group() -> None:
@@ -65,10 +68,15 @@ def test_a_single_process_needs_no_process_group() -> None:
     losses = []
     for strategy in ("single", "ddp", "1f1b"):
         trainer = build(work, Strategy.parse(strategy), [0], 0, "cpu", batch=4, seed=1)
-        times = [trainer.step() for _ in range(3)]
+        for _ in range(3):
+            trainer.step()
         losses.append(trainer.loss())
+        times = trainer.times()
+        trainer.step()
+        trainer.reset()
         trainer.close()
-        assert times[0].optimiser <= times[1].begin
+        assert len(times) == 3 and times[0].optimiser <= times[1].begin
+        assert not trainer.times()
     assert losses[0] == losses[1] == losses[2]
 
 
@@ -77,7 +85,7 @@ def test_a_step_is_plain_sgd() -> None:
     trainer = build(work, Strategy.parse("single"), [0], 0, "cpu", batch=4, seed=1)
     torch.manual_seed(1)
     module = work.make()
-    optimiser = torch.optim.SGD(module.parameters(), lr=0.01)
+    optimiser = torch.optim.SGD(module.parameters(), lr=0.01 / 4)
     batches = Batches(work, 4, 4, 0, 1, "cpu")
     for _ in range(6):
         trainer.step()
@@ -87,6 +95,82 @@ def test_a_step_is_plain_sgd() -> None:
         output.backward(target)  # as the tutorial has it
         optimiser.step()
         assert trainer.loss() == pytest.approx(float((output * target).sum().detach()), rel=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"hidden": 32, "batch": 8192}], ids=["default", "wide"])
+def test_many_steps_of_a_sum_stay_finite_and_begin_again(sizes: dict[str, int]) -> None:
+    work = load("mlp", **sizes)
+    trainer = build(work, Strategy.parse("single"), [0], 0, "cpu", batch=work.batch, seed=1)
+    losses: list[list[float]] = [[], []]
+    for each in losses:
+        for _ in range(60):
+            trainer.step()
+            each.append(trainer.loss())
+        trainer.reset()
+    assert all(map(math.isfinite, losses[0]))
+    assert len(set(losses[0])) == 60
+    assert losses[0] == losses[1]
+
+
+def test_a_reset_brings_back_buffers_and_dropout() -> None:
+    work = load("alexnet", image=64, width=2, hidden=8, classes=3)
+    normal = replace(work, make=lambda: torch.nn.Sequential(torch.nn.BatchNorm2d(3), work.make()))
+    trainer: Any = build(normal, Strategy.parse("single"), [0], 0, "cpu", batch=2, seed=1)
+    mean = trainer.loop.module[0].running_mean
+    losses = []
+    for _ in range(2):
+        assert not mean.any()
+        trainer.step()
+        losses.append(trainer.loss())
+        assert mean.any()
+        trainer.reset()
+    assert losses[0] == losses[1]
+
+
+class _Event:
+    """A card's event: its moment is known when the card has come to it."""
+
+    queue: ClassVar[list[_Event]] = []
+    now_ms = 0.0
+
+    def __init__(self, enable_timing: bool) -> None:
+        self.at_ms: float | None = None
+
+    def record(self) -> None:
+        self.queue.append(self)
+
+    def elapsed_time(self, later: _Event) -> float:
+        assert self.at_ms is not None and later.at_ms is not None
+        return later.at_ms - self.at_ms
+
+    @classmethod
+    def synchronize(cls, device: Any) -> None:
+        for each in cls.queue:
+            cls.now_ms += 2.0
+            each.at_ms = cls.now_ms
+        cls.queue.clear()
+
+
+def test_a_card_is_waited_for_before_and_after_steps_and_not_in_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", _Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", _Event.synchronize)
+    work = load("mlp", hidden=8, layers=2, batch=4)
+    trainer: Any = build(work, Strategy.parse("single"), [0], 0, "cpu", batch=4, seed=1)
+    clock = CardClock("cuda:0")
+    setup = trainer.setup
+    trainer.setup = trainer.loop.setup = replace(
+        setup, clock=clock, forward=Spans(clock), waits=Spans(clock), buckets=Buckets(clock)
+    )
+    for _ in range(2):
+        trainer.step()
+    assert len(_Event.queue) == 1 + 2 * 6
+    first, second = trainer.times()
+    ends = (first.begin, first.data, first.forward, first.backward, first.optimiser, second.begin)
+    past = [each - first.begin for each in ends]
+    assert past == pytest.approx([0, 0.002, 0.004, 0.008, 0.010, 0.012])
+    assert not trainer.times()
 
 
 def test_dropout_is_named_since_each_rank_draws_its_own() -> None:
@@ -123,7 +207,7 @@ def test_only_waits_of_the_compute_stream_are_stalls(monkeypatch: pytest.MonkeyP
         compute.wait_event("b")
         raise ZeroDivisionError
     assert (other.events, compute.events) == (["a"], ["b"])
-    assert spans.take() == 2.0
+    assert length_s(spans.take(), clock) == 2.0
     assert _Stream.wait_event is original
 
 

@@ -29,5 +29,9 @@ class Batches:
         *inputs, target = (each.to(self.device, non_blocking=True) for each in self._held[self._at])
         return tuple(inputs), target
 
+    def rewind(self) -> None:
+        """Begin again with the first one."""
+        self._at = -1
+
     def _pinned(self, tensor: Any) -> Any:
         return tensor.pin_memory() if self.device.startswith("cuda") else tensor

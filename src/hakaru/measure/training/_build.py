@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -16,12 +15,14 @@ from hakaru.measure.networks.layers import dropout_of
 from hakaru.measure.networks.workload import Workload
 from hakaru.measure.training._batches import Batches
 from hakaru.measure.training._chunks import ChunkLoop
-from hakaru.measure.training._clock import Spans, clock_of
+from hakaru.measure.training._clock import clock_of
 from hakaru.measure.training._groups import Layout, lay_out, sum_over
-from hakaru.measure.training._setup import Buckets, Loop, Options, Setup
+from hakaru.measure.training._marks import Buckets, Spans, StepMarks
+from hakaru.measure.training._setup import Loop, Options, Setup
 from hakaru.measure.training._strategy import Strategy
 from hakaru.measure.training._times import StepTimes
 from hakaru.measure.training._trainer import Trainer
+from hakaru.measure.training._weights import Weights
 
 Made = TypeVar("Made")
 
@@ -108,9 +109,14 @@ class IdleTrainer:
         self.layout = layout
         self.facts: dict[str, Any] = {}
 
-    def step(self) -> StepTimes:
-        now = time.monotonic()
-        return StepTimes(now, now, now, now, now)
+    def step(self) -> None:
+        return
+
+    def times(self) -> list[StepTimes]:
+        return []
+
+    def reset(self) -> None:
+        return
 
     def loss(self) -> float:
         return math.nan
@@ -127,7 +133,8 @@ class RankTrainer:
         options, layout = setup.options, setup.layout
         self.facts["dropout"] = dropout_of(module)
         self.loop = _loop(setup, module)
-        self.optimiser = torch.optim.SGD(self.loop.parameters(), lr=setup.workload.learning_rate)
+        self.optimiser = torch.optim.SGD(self.loop.module.parameters(), lr=setup.learning_rate)
+        self.weights = Weights(self.loop.module, setup.device)
         self.batches = Batches(
             setup.workload,
             options.batch,
@@ -137,29 +144,35 @@ class RankTrainer:
             setup.device,
         )
         self._losses: list[Any] = []
-        torch.manual_seed(options.seed + layout.data_index)
+        self._steps: list[StepMarks] = []
+        self._seed()
 
-    def step(self) -> StepTimes:
-        clock = self.setup.clock
-        begin = clock.start()
+    def step(self) -> None:
+        setup, clock = self.setup, self.setup.clock
+        if not self._steps:
+            clock.start()
+        begin = clock.mark()
         inputs, target = self.batches.take()
         data = clock.mark()
         self._losses = self.loop.run(inputs, target)
         backward = clock.mark()
         self.optimiser.step()
         self.optimiser.zero_grad()
-        marks = (begin, data, backward, clock.mark())
-        clock.finish()
-        begin_s, data_s, backward_s, end_s = (clock.seconds(each) for each in marks)
-        return StepTimes(
-            begin_s,
-            data_s,
-            data_s + self.setup.forward.take(),
-            backward_s,
-            end_s,
-            waited=self.setup.waits.take(),
-            **self.setup.buckets.take(),
-        )
+        spans = setup.forward.take(), setup.waits.take(), setup.buckets.take()
+        self._steps.append(StepMarks(begin, data, backward, clock.mark(), *spans))
+
+    def times(self) -> list[StepTimes]:
+        steps, self._steps = self._steps, []
+        self.setup.clock.finish()
+        return [each.times(self.setup.clock) for each in steps]
+
+    def reset(self) -> None:
+        """Plain gradient descent keeps nothing but the weights."""
+        self.weights.restore()
+        self.batches.rewind()
+        self._seed()
+        self._steps = []
+        self.setup.clock.finish()
 
     def loss(self) -> float:
         own = sum(float(each) for each in self._losses) if self.loop.counts else 0.0
@@ -168,6 +181,10 @@ class RankTrainer:
 
     def close(self) -> None:
         self.setup.layout.close()
+
+    def _seed(self) -> None:
+        """What dropout draws, unlike for the ranks that have other samples."""
+        torch.manual_seed(self.setup.options.seed + self.setup.layout.data_index)
 
 
 def _loop(setup: Setup, module: Any) -> Loop:

@@ -19,9 +19,6 @@ class ChunkLoop:
         self.weight = 1 / self.num if setup.mean else 1.0
         self.module = self._spread(module)
 
-    def parameters(self) -> list[Any]:
-        return list(self.module.parameters())
-
     def run(self, inputs: tuple[Any, ...], target: Any) -> list[Any]:
         chunks = [each.chunk(self.num) for each in (*inputs, target)]
         losses = []

@@ -1,4 +1,4 @@
-"""The clock of a step: marks that a processor takes at once and a card takes when its queue gets there.
+"""The clock of a training: marks that a processor takes at once and a card takes when its queue gets there.
 
 (The offsets between the ranks' clocks are in _offsets.py.)
 """
@@ -6,24 +6,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
 
 
 class Clock(Protocol):
-    """Between `start` and `finish`, `mark` notes a moment; `seconds` reads it on the monotonic clock."""
+    """`mark` notes a moment without stopping anything; after `finish`, `seconds` reads it."""
 
-    def start(self) -> Any:
-        """The first mark of a step."""
+    def start(self) -> None:
+        """Before the first mark of some steps: wait for the device, and see what time it is."""
 
     def mark(self) -> Any: ...
 
-    def finish(self) -> None: ...
+    def finish(self) -> None:
+        """Wait until the device has come to the last mark."""
 
-    def seconds(self, mark: Any) -> float: ...
+    def seconds(self, mark: Any) -> float:
+        """On this rank's monotonic clock."""
 
 
 def clock_of(device: str) -> Clock:
@@ -33,8 +33,8 @@ def clock_of(device: str) -> Clock:
 class HostClock:
     """Work on a processor is done when the call returns."""
 
-    def start(self) -> float:
-        return time.monotonic()
+    def start(self) -> None:
+        return
 
     def mark(self) -> float:
         return time.monotonic()
@@ -47,18 +47,17 @@ class HostClock:
 
 
 class CardClock:
-    """Events in the queue of a card, so that marks stop neither the host nor the card."""
+    """Events in the queue of a card; the host runs ahead of them, as in a training that nobody times."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
         self._zero: Any = None
         self._zero_s = 0.0
 
-    def start(self) -> Any:
-        torch.cuda.synchronize(self.device)  # an idle card takes the mark now
+    def start(self) -> None:
+        self.finish()  # an idle card takes the mark now
         self._zero_s = time.monotonic()
         self._zero = self.mark()
-        return self._zero
 
     def mark(self) -> Any:
         cards: Any = torch.cuda
@@ -72,25 +71,3 @@ class CardClock:
     def seconds(self, mark: Any) -> float:
         since: float = self._zero.elapsed_time(mark)
         return self._zero_s + since / 1e3
-
-
-class Spans:
-    """Stretches of time that add up."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self._spans: list[tuple[Any, Any]] = []
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        begin = self.clock.mark()
-        yield
-        self._spans.append((begin, self.clock.mark()))
-
-    def add(self, begin: Any, end: Any) -> None:
-        self._spans.append((begin, end))
-
-    def take(self) -> float:
-        """Their sum in seconds, after the clock's `finish`; what follows begins at zero."""
-        spans, self._spans = self._spans, []
-        return sum(self.clock.seconds(end) - self.clock.seconds(begin) for begin, end in spans)

@@ -18,8 +18,8 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from hakaru.measure._base import NotApplicable
-from hakaru.measure.training._clock import Spans
 from hakaru.measure.training._ddp import wire_type
+from hakaru.measure.training._marks import Spans
 
 NEEDED = ("set_custom_all_gather", "set_gradient_divide_factor", "set_all_reduce_hook")
 

@@ -16,8 +16,8 @@ from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
 from hakaru.measure._base import NotApplicable
 from hakaru.measure.networks.workload import arguments
 from hakaru.measure.partition import pipe_of
-from hakaru.measure.training._clock import Spans
 from hakaru.measure.training._ddp import replicate
+from hakaru.measure.training._marks import Spans
 from hakaru.measure.training._setup import Setup
 
 SCHEDULES: dict[str, Any] = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
@@ -75,8 +75,9 @@ class PipelineLoop:
             {"return_outputs": False} if "return_outputs" in signature.parameters else {}
         )
 
-    def parameters(self) -> list[Any]:
-        return list(self.stage.submod.parameters())
+    @property
+    def module(self) -> Any:
+        return self.stage.submod
 
     def run(self, inputs: tuple[Any, ...], target: Any) -> list[Any]:
         """All that is not computing in this time is waiting for other stages."""

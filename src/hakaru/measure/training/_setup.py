@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from hakaru.measure.networks.workload import Workload
-from hakaru.measure.training._clock import Clock, Spans
+from hakaru.measure.training._clock import Clock
 from hakaru.measure.training._groups import Layout
+from hakaru.measure.training._marks import Buckets, Spans
 from hakaru.measure.training._strategy import Strategy
 
 
@@ -46,41 +47,24 @@ class Setup:
     def mean(self) -> bool:
         return self.workload.reduction == "mean"
 
+    @property
+    def learning_rate(self) -> float:
+        """The workload's, of a summed loss for a sample: its gradient grows with the batch.
+
+        A tutorial takes one step with the sum; many steps would diverge, and be timed on numbers that are
+        none.
+        """
+        return self.workload.learning_rate / (1 if self.mean else self.options.batch)
+
 
 class Loop(Protocol):
     """The forward and backward passes of a step."""
 
     counts: bool  # whether the losses of this rank are part of the global one
 
-    def parameters(self) -> list[Any]: ...
+    @property
+    def module(self) -> Any:
+        """What this rank trains."""
 
     def run(self, inputs: tuple[Any, ...], target: Any) -> list[Any]:
         """Leave the gradients in the parameters; the parts of this rank's loss."""
-
-
-class Buckets:
-    """When each bucket of a step was ready and finished, and what it put on the wire."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self._ready: list[Any] = []
-        self._finished: dict[int, Any] = {}
-        self._bytes: list[int] = []
-
-    def begin(self, num_bytes: int) -> int:
-        self._bytes.append(num_bytes)
-        self._ready.append(self.clock.mark())
-        return len(self._ready) - 1
-
-    def end(self, bucket: int) -> None:
-        self._finished[bucket] = self.clock.mark()
-
-    def take(self) -> dict[str, Any]:
-        """The step's fields, after the clock's `finish`."""
-        ready, finished, num_bytes = self._ready, self._finished, self._bytes
-        self._ready, self._finished, self._bytes = [], {}, []
-        return {
-            "ready": tuple(self.clock.seconds(each) for each in ready),
-            "finished": tuple(self.clock.seconds(finished[at]) for at in range(len(ready))),
-            "bucket_bytes": tuple(num_bytes),
-        }

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from hakaru.measure._base import NotApplicable
 from hakaru.measure.networks.layers import can_split, shared_parts
-from hakaru.measure.training._clock import Spans
+from hakaru.measure.training._marks import Spans
 
 ELEMENTWISE = (nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.LeakyReLU, nn.Identity)
 

@@ -17,8 +17,17 @@ class Trainer(Protocol):
 
     facts: dict[str, Any]
 
-    def step(self) -> StepTimes:
-        """Get the batch, forward, backward, optimiser."""
+    def step(self) -> None:
+        """Get the batch, forward, backward, optimiser; a card's host does not wait for it."""
+
+    def times(self) -> list[StepTimes]:
+        """Of all steps since the last call or `reset`, after waiting for the device; none on idle ranks."""
+
+    def reset(self) -> None:
+        """Begin again: weights, batches and dropout are those of the first step, and no times are kept.
+
+        Each rank does it by itself; the device has finished when it returns.
+        """
 
     def loss(self) -> float:
         """Of the last step, over the whole global batch; the same on all ranks, not a number on idle ones."""
