@@ -203,6 +203,29 @@ def test_a_cold_read_from_memory_says_nothing_of_storage() -> None:
     assert found.why == "where a cold read came from: cached" and found.measured
     unseen = [replace(each, validity={"label": "unknown"}) for each in rows]
     assert told(answer(MN1, COLD, *unseen)) == ("not measured", False)
+    partly = [replace(each, validity={"label": "partly cached"}) for each in rows]
+    assert told(answer(MN1, COLD, *partly)) == ("not measured", True)
+    assert answer(MN1, COLD, *(replace(each, validity={}) for each in rows)).why.endswith(
+        ": not labelled"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "filesystem", "verdict"),
+    [("over the network", "nfs4", "agrees"), ("unknown", "nfs4", "agrees"),
+     ("unknown", "tmpfs", "not measured")],
+)  # fmt: skip
+def test_a_cold_read_over_the_network_counts(label: str, filesystem: str, verdict: str) -> None:
+    facts = {"label": label, "filesystem": filesystem, "cold_problem": ""}
+    rows = [
+        replace(loading(name, rate, "cold", label), validity=facts)
+        for name, rate in (("files", 900.0), ("packed", 1500.0))
+    ]
+    assert told(answer(MN1, COLD, *rows)) == (verdict, False)
+    stayed = [replace(each, validity=facts | {"cold_problem": "some stayed"}) for each in rows]
+    assert told(answer(MN1, COLD, *stayed))[0] == (
+        "agrees" if label != "unknown" else "not measured"
+    )
 
 
 def test_layouts_are_compared_with_the_same_workers() -> None:

@@ -100,20 +100,60 @@ def with_facts(
 
 @pytest.mark.parametrize(
     ("state", "verdict"),
-    [
-        ("none", "agrees"),
-        ("knee", "differs"),
-        ("unsure", "not measured"),
-        ("below", "not measured"),
-    ],
+    [("none", "agrees"), ("knee", "differs"), ("unsure", "not measured"), ("odd", "not measured")],
 )
 def test_the_line_at_the_size_of_memory(state: str, verdict: str) -> None:
     rows = line(1, 2, 4, 8)
     rows[-1] = replace(rows[-1], validity=with_facts(state))
     found = answer(TSUBAME3, ALIKE, *rows)
     assert told(found) == (verdict, False)
-    assert found.measured == "What the line does"
-    assert ("512 MiB did not fit" in found.why) is (state == "below")
+    why = "" if verdict != "not measured" else "What the line does. 512 MiB did not fit the time."
+    assert found.why == why
+    assert found.measured == ("16 MiB 1 s to 128 MiB 8 s" if why else "What the line does")
+
+
+def test_without_a_size_above_memory_the_line_is_open() -> None:
+    rows = line(1, 2, 4, 8)
+    for state in ("below", "none", "knee"):
+        rows[-1] = replace(rows[-1], validity=with_facts(state) | {"memory_mib": 128})
+        found = answer(TSUBAME3, ALIKE, *rows)
+        assert told(found) == ("not measured", False)
+        assert found.why == "no data set was larger than memory. 512 MiB did not fit the time."
+    rows[-1] = replace(rows[-1], validity=with_facts() | {"memory_mib": None})
+    assert answer(TSUBAME3, ALIKE, *rows).why.startswith("the rows do not say how large memory was")
+
+
+@pytest.mark.parametrize("state", ["few", "below"])
+def test_too_few_sizes_are_no_lack_of_memory(state: str) -> None:
+    """128 MiB are larger than memory; runs stored before `few` was known call them `below`."""
+    rows = line(4, 8)
+    rows = [replace(each, parameters={**each.parameters, "mib": 4 * each.parameters["mib"]})
+            for each in rows]  # fmt: skip
+    rows[-1] = replace(rows[-1], validity=with_facts(state))
+    found = answer(TSUBAME3, ALIKE, *rows)
+    assert told(found) == ("not measured", False)
+    assert found.why == "What the line does. 512 MiB did not fit the time."
+    assert found.measured == "64 MiB 4 s to 128 MiB 8 s"
+
+
+@pytest.mark.parametrize("state", ["none", "knee"])
+@pytest.mark.parametrize("label", ["cached", "partly cached", "unknown"])
+def test_a_line_of_cached_epochs_says_nothing_of_storage(state: str, label: str) -> None:
+    rows = [replace(each, validity=with_facts(state, label)) for each in line(1, 2, 4, 8)]
+    found = answer(TSUBAME3, ALIKE, *rows)
+    assert told(found) == ("not measured", False)
+    assert found.why.startswith(f"above memory the epochs are {label}, so that storage is not seen")
+    seen = replace(rows[-1], validity=with_facts(state, "over the network"))
+    assert told(answer(TSUBAME3, ALIKE, *rows[:-1], seen))[0] != "not measured"
+
+
+def test_most_epochs_of_a_size_decide() -> None:
+    facts = with_facts()
+    few = {"label": "partly cached", "state": "steady"}
+    for num, verdict in ((1, "agrees"), (2, "not measured")):
+        own = facts | {"epochs": [*facts["epochs"], {"label": "from the device"}, *[few] * num]}
+        rows = [*line(1, 2, 4), epoch("alexnet", 128, 8.0, facts=own)]
+        assert told(answer(TSUBAME3, ALIKE, *rows)) == (verdict, False)
 
 
 def test_a_fit_without_a_state_is_read_by_its_numbers() -> None:
@@ -124,7 +164,7 @@ def test_a_fit_without_a_state_is_read_by_its_numbers() -> None:
     ):
         fit = {"knee_mib": knee, "slope_above_s_per_gib": above, "sentence": "So."}
         rows = line(1, 2, 4, 8)
-        rows[-1] = replace(rows[-1], validity={"fit": fit})
+        rows[-1] = replace(rows[-1], validity=with_facts() | {"fit": fit})
         assert told(answer(TSUBAME3, ALIKE, *rows)) == (verdict, False)
     assert told(answer(TSUBAME3, ALIKE, *line(1, 2, 4, 8))) == ("not measured", True)
 
@@ -163,13 +203,37 @@ def test_cached_epochs_say_nothing_of_storage() -> None:
     assert told(found) == ("not measured", False)
     assert found.why == "the epochs are cached, so that storage is not seen"
     partly = answer(TSUBAME3, LOADING, *stalls(0.01, 0.02, label="partly cached"))
-    assert told(partly) == ("agrees", False)
+    assert told(partly) == ("not measured", False)
+    assert partly.why == "the epochs are partly cached, so that storage is not seen"
 
 
-def test_what_is_larger_than_memory_came_from_storage() -> None:
-    """A network file system does not say what it read."""
-    (found,) = stalls(0.01, 0.02, label="unknown")
+def test_what_was_counted_over_the_network_is_storage() -> None:
+    (found,) = stalls(0.01, 0.02, label="over the network")
     assert told(answer(TSUBAME3, LOADING, found)) == ("agrees", False)
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "problem", "verdict"),
+    [
+        ("lustre", "", "agrees"),
+        ("fuse.sshfs", "", "agrees"),
+        ("lustre", "30 % of the files stayed in the page cache", "not measured"),
+        ("lustre", None, "not measured"),
+        ("tmpfs", "", "not measured"),
+        ("ramfs", "", "not measured"),
+        ("ext4", "", "not measured"),
+        (None, "", "not measured"),
+        (7, "", "not measured"),
+    ],
+)
+def test_what_is_larger_than_memory_came_over_the_network(
+    filesystem: Any, problem: Any, verdict: str
+) -> None:
+    """Some network file systems do not say what they read; what lies in memory is never storage."""
+    more = {"filesystem": filesystem, "cold_problem": problem}
+    (found,) = stalls(0.01, 0.02, label="unknown")
+    found = replace(found, validity={**found.validity, **more})
+    assert told(answer(TSUBAME3, LOADING, found)) == (verdict, False)
     small = replace(found, parameters={**found.parameters, "mib": 64})
     assert told(answer(TSUBAME3, LOADING, small)) == ("not measured", False)
 

@@ -7,12 +7,13 @@ never compared. What the run does not carry is not measured, with the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from hakaru.measure._base import Value
-from hakaru.measure.record import Run
+from hakaru.measure.documents import text_of
+from hakaru.measure.record import MOST_TEXT, Run
 from hakaru.measure.reproduce.stored import NotMeasured, Stored
 
 
@@ -112,10 +113,13 @@ def compare(paper: Paper, run: Run) -> list[Compared]:
 
 
 def _answer(finding: Finding, stored: Stored) -> Answer:
+    """Its texts quote stored rows, so that they are made safe to write."""
     try:
-        return finding.judge(stored)
+        found = finding.judge(stored)
     except NotMeasured as reason:
-        return Answer(Verdict.NOT_MEASURED, reason.measured, str(reason), reason.is_lacking)
+        found = Answer(Verdict.NOT_MEASURED, reason.measured, str(reason), reason.is_lacking)
+    measured, why = (text_of(text, MOST_TEXT) for text in (found.measured, found.why))
+    return replace(found, measured=measured, why=why)
 
 
 def exit_code(compared: Iterable[Compared]) -> int:

@@ -6,7 +6,8 @@ The paper's time falls with the number of GPUs, so the batch of 64 is read as th
 
 from __future__ import annotations
 
-from hakaru.measure.record import Measurement
+from hakaru.measure.numbers import amount, counted, share
+from hakaru.measure.record import MOST_TEXT, Measurement
 from hakaru.measure.reproduce.finding import (
     Answer,
     Experiment,
@@ -24,13 +25,11 @@ from hakaru.measure.reproduce.stored import (
     interval_of,
     is_above,
     machine_text,
-    many,
     num_hosts,
     num_ranks,
-    number,
+    options,
     reading,
     shared_devices,
-    shown_share,
 )
 
 MODEL = "mlp"
@@ -59,11 +58,11 @@ def _step(stored: Stored, ranks: int) -> Measurement:
     every = stored.matching("scaling", "step", **SETTING)
     most = max(map(num_ranks, every), default=0)
     if 0 < most < ranks:
-        text = f"the run has {many(most, 'rank')}, and this takes {ranks}"
+        text = f"the run has {counted(most, 'rank')}, and this takes {ranks}"
         raise NotMeasured(text, is_lacking=False)
     found = stored.one("scaling", "step", ranks=ranks, **SETTING)
     if num_hosts(found) > 1:
-        text = f"{many(ranks, 'rank')} of the run are on {num_hosts(found)} hosts"
+        text = f"{counted(ranks, 'rank')} of the run are on {num_hosts(found)} hosts"
         raise NotMeasured(f"{text}; give --ranks-per-host {A_NODE}", is_lacking=False)
     return found
 
@@ -98,7 +97,7 @@ def _of_nodes(stored: Stored, nodes: int) -> Measurement:
     every = stored.matching("scaling", "step", **SETTING)
     most = max(map(num_hosts, every), default=0)
     if 0 < most < nodes:
-        text = f"the run has {many(most, 'host')}, and this takes {nodes}"
+        text = f"the run has {counted(most, 'host')}, and this takes {nodes}"
         raise NotMeasured(text, is_lacking=False)
     found = [each for each in every if num_hosts(each) == nodes]
     ranks = max(map(num_ranks, found), default=0)
@@ -127,9 +126,10 @@ def _because_of_communication(stored: Stored) -> Answer:
         return judged(None, told) if is_slower is None else not_comparable(told, NOT_SLOWER)
     exposed = [_exposed(stored, each) for each in (one, four)]
     grown = interval_of(four).median - interval_of(one).median
-    share = (exposed[1] - exposed[0]) / grown
-    text = f"exposed communication {exposed[0]:.3g} ms on 1 host, {exposed[1]:.3g} ms on 4"
-    return judged(share >= 0.5, f"{text}: {shown_share(share)} of what a step takes longer")
+    part = (exposed[1] - exposed[0]) / grown
+    before, after = (amount(each, "ms") for each in exposed)
+    text = f"exposed communication {before} on 1 host, {after} on 4"
+    return judged(part >= 0.5, f"{text}: {share(part)} of what a step takes longer")
 
 
 def _exposed(stored: Stored, of: Measurement) -> float:
@@ -140,33 +140,33 @@ def _exposed(stored: Stored, of: Measurement) -> float:
 def _cause_is_told(stored: Stored) -> Answer:
     """The analysis that the paper asks for."""
     one = max(stored.every("scaling", "step", **SETTING), key=num_ranks)
-    if not (sentence := facts(one, "verdict")):
+    if not (sentence := facts(one).text("verdict", MOST_TEXT)):
         raise NotMeasured("the rows of scaling carry no sentence on what stops it")
-    return not_comparable(str(sentence), "the paper leaves it open")
+    return not_comparable(sentence, "the paper leaves it open")
 
 
 def _partitions_unmodified(stored: Stored) -> Answer:
     """A pipeline of the network as it is; the benchmark compares its losses with those of one process."""
     every = stored.every("strategies", "step", model=MODEL)
-    found = [each for each in every if facts(each, "plan")]
+    found = [each for each in every if facts(each).part("plan").items("stages")]
     if not found:
         raise NotMeasured("the run has no partitioned network that counts")
     best = min(found, key=lambda each: interval_of(each).median)
-    gap = number(facts(best, "loss_gap"))
+    gap = facts(best).number("loss_gap")
     if gap is None:
         raise NotMeasured("how far the losses of the partitioned network are off is not stored")
-    stages = many(len(facts(best, "plan", "stages") or ()), "stage")
-    told = f"{best.parameters.get('strategy')} in {stages}, {reading(best)} a step"
-    return judged(True, f"{told}; its losses are those of one process within {gap:.1g}")
+    stages = counted(len(facts(best).part("plan").items("stages")), "stage")
+    told = f"{options(best).text('strategy')} in {stages}, {reading(best)} a step"
+    return judged(True, f"{told}; its losses are those of one process within {amount(gap)}")
 
 
 def _listed(steps: list[Measurement]) -> str:
     """As `2 ranks 4.1 ms, 3 ranks 5.2 ms`."""
     is_several = len({num_hosts(each) for each in steps}) > 1
     names = [
-        f"{many(num_hosts(each), 'host')} × {num_ranks(each) // num_hosts(each)}"
+        f"{counted(num_hosts(each), 'host')} × {num_ranks(each) // num_hosts(each)}"
         if is_several
-        else many(num_ranks(each), "rank")
+        else counted(num_ranks(each), "rank")
         for each in steps
     ]
     return ", ".join(f"{name} {reading(each)}" for name, each in zip(names, steps, strict=True))

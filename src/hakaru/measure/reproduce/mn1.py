@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hakaru.measure.numbers import counted, share
 from hakaru.measure.record import Measurement
 from hakaru.measure.reproduce.finding import (
     Answer,
@@ -16,6 +17,8 @@ from hakaru.measure.reproduce.finding import (
     other_hardware,
 )
 from hakaru.measure.reproduce.stored import (
+    STORAGE,
+    UNSEEN,
     NotMeasured,
     Stored,
     counts,
@@ -24,12 +27,11 @@ from hakaru.measure.reproduce.stored import (
     is_above,
     is_processor,
     machine_text,
-    many,
     num_ranks,
-    number,
+    options,
+    origin,
     reading,
     shared_devices,
-    shown_share,
 )
 from hakaru.measure.statistics import LEAST_LEVEL
 from hakaru.measure.verdict import Verdict
@@ -88,8 +90,8 @@ def _cards_differ(stored: Stored) -> Answer:
     behind = 1 - min(medians) / max(medians)
     slow = [each for each in cards if each.verdict is Verdict.SLOW]
     kind = "core" if is_processor(cards[0]) else "GPU"
-    who = f"the slowest of {many(len(cards), kind)}"
-    measured = f"{who} is {shown_share(behind)} behind the fastest; {len(slow)} slow"
+    who = f"the slowest of {counted(len(cards), kind)}"
+    measured = f"{who} is {share(behind)} behind the fastest; {len(slow)} slow"
     if is_processor(cards[0]):
         return not_comparable(measured, "these are cores of a processor, not cards of one model")
     if len(cards) < 2:
@@ -104,12 +106,12 @@ def _linpack(stored: Stored) -> str:
     is_open = all(each.verdict is Verdict.NOT_MEASURED for each in final)
     if final and is_open and trials:
         best = max(trials, key=lambda each: interval_of(each).median)
-        tried = f"the best of {many(len(trials), 'trial')} of a search that did not end"
+        tried = f"the best of {counted(len(trials), 'trial')} of a search that did not end"
         return f"{reading(best)}, {best.device}, {tried}"
     rate = stored.one("hpl", "rate")
     found = [each for each in stored.matching("hpl", "efficiency") if counts(each)]
-    share = f", {shown_share(interval_of(found[0]).median)} of DGEMM" if found else ""
-    return f"{reading(rate)}{share}, {many(num_ranks(rate), 'rank')}"
+    of_dgemm = f", {share(interval_of(found[0]).median)} of DGEMM" if found else ""
+    return f"{reading(rate)}{of_dgemm}, {counted(num_ranks(rate), 'rank')}"
 
 
 def _linpack_of_a_node(stored: Stored) -> Answer:
@@ -143,7 +145,7 @@ def _scales_well(stored: Stored) -> Answer:
         raise NotMeasured("the run has one rank", is_lacking=False)
     upto = {num: each for num, each in efficiency.items() if num <= WELL_UP_TO}
     measured = ", ".join(
-        f"{many(num, 'rank')} {shown_share(interval_of(each).median)} of linear"
+        f"{counted(num, 'rank')} {share(interval_of(each).median)} of linear"
         for num, each in upto.items()
     )
     own = [each for each in upto.values() if not shared_devices(each)]
@@ -153,11 +155,11 @@ def _scales_well(stored: Stored) -> Answer:
     is_low = [_is_low(each) for each in own]
     if any(is_low):
         return judged(
-            False, f"{measured} (well is {shown_share(WELL)} or more, the paper gives no number)"
+            False, f"{measured} (well is {share(WELL)} or more, the paper gives no number)"
         )
     most = num_ranks(own[-1])
     if most < WELL_UP_TO:
-        return not_comparable(measured, f"{many(most, 'rank')} cannot tell of {WELL_UP_TO}")
+        return not_comparable(measured, f"{counted(most, 'rank')} cannot tell of {WELL_UP_TO}")
     return judged(None if None in is_low else True, measured)
 
 
@@ -170,11 +172,11 @@ def _is_low(each: Measurement) -> bool | None:
 
 def _worse_from(stored: Stored) -> Answer:
     steps = _steps(stored)
-    measured = ", ".join(f"{many(num, 'rank')} {reading(each)}" for num, each in steps.items())
+    measured = ", ".join(f"{counted(num, 'rank')} {reading(each)}" for num, each in steps.items())
     below = [each for num, each in steps.items() if num <= WELL_UP_TO]
     beyond = [each for num, each in steps.items() if num >= WORSE_FROM]
     if not below or not beyond:
-        most = many(max(steps), "rank")
+        most = counted(max(steps), "rank")
         return not_comparable(measured, f"{most} cannot tell of {WORSE_FROM} and more")
     return judged(is_above(beyond[0], below[-1]), measured)
 
@@ -183,9 +185,11 @@ def _communication(stored: Stored) -> Answer:
     """What of a step is exposed communication at the most ranks: the second curve of Fig. 4."""
     steps, exposed = _steps(stored), _steps(stored, "exposed")
     most = max(exposed)
+    if most not in steps:
+        raise stored.lacking("scaling", SETTING)
     step, own = interval_of(steps[most]).median, interval_of(exposed[most]).median
     measured = (
-        f"{shown_share(own / step)} of a step is exposed communication, {machine_text(steps[most])}"
+        f"{share(own / step)} of a step is exposed communication, {machine_text(steps[most])}"
     )
     return other_hardware(CLUSTER, measured)
 
@@ -199,23 +203,23 @@ def _fp16_halves_bytes(stored: Stored) -> Answer:
         stored.one("scaling", "step", ranks=ranks, **SETTING, compression=each)
         for each in (FP32, FP16)
     ]
-    sent = [number(facts(each, "communication", "bytes")) for each in both]
+    sent = [facts(each).part("communication").number("bytes") for each in both]
     if not sent[0] or not sent[1]:
         raise NotMeasured("the rows of scaling do not say how many bytes were sent")
-    share = sent[1] / sent[0]
+    part = sent[1] / sent[0]
     steps = " and ".join(
         f"{reading(each)} in {name}" for each, name in zip(both, ("fp32", "fp16"), strict=True)
     )
     measured = (
-        f"{shown_share(share)} of the bytes of fp32; a step takes {steps} on {many(ranks, 'rank')}"
+        f"{share(part)} of the bytes of fp32; a step takes {steps} on {counted(ranks, 'rank')}"
     )
-    return judged(share <= HALF, measured)
+    return judged(part <= HALF, measured)
 
 
 def _fifteen_minutes(stored: Stored) -> Answer:
     rates = _steps(stored, "throughput")
     most = rates[max(rates)]
-    measured = f"{reading(most)} of {most.parameters['model']}, {machine_text(most)}"
+    measured = f"{reading(most)} of {options(most).text('model')}, {machine_text(most)}"
     return other_hardware(CLUSTER, measured)
 
 
@@ -239,10 +243,10 @@ def _archive_is_faster(state: str) -> Callable[[Stored], Answer]:
             raise NotMeasured("files and archive were read with unlike workers or sizes")
         files, archive = max(pairs, key=lambda pair: interval_of(pair[1]).median)
         measured = f"{reading(archive)} from one archive, {reading(files)} from files"
-        labels = sorted({str(facts(each, "label")) for each in (files, archive)})
-        if state == "cold" and labels != ["from the device"]:
+        labels = sorted({origin(each, facts(each).text("label")) for each in (files, archive)})
+        if state == "cold" and not set(labels) <= set(STORAGE):
             told = f"where a cold read came from: {' and '.join(labels)}"
-            raise NotMeasured(told, measured, is_lacking="unknown" not in labels)
+            raise NotMeasured(told, measured, is_lacking=UNSEEN not in labels)
         return judged(is_above(archive, files), f"{measured}, {', '.join(labels)}")
 
     return judge

@@ -1,4 +1,7 @@
-"""The rows of a run as a comparison asks for them: numbers that count, else the reason why there are none."""
+"""The rows of a run as a comparison asks for them: numbers that count, else the reason why there are none.
+
+A stored run may come from anywhere: parameters and what stands beside the numbers are read as `Document`s.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,19 @@ from typing import Any
 
 from hakaru.measure._base import BENCHMARKS, load_all
 from hakaru.measure.compare import LEAST_CHANGE
+from hakaru.measure.documents import Document
+from hakaru.measure.numbers import amount, counted
 from hakaru.measure.protocol import correlation_of
 from hakaru.measure.record import COUNTS, Measurement, Run, shown_parameters
 from hakaru.measure.statistics import LEAST_LEVEL, Interval, median_interval
+from hakaru.measure.storage._counters import FileSystem
 from hakaru.measure.verdict import ORDER
-from hakaru.texts import language
 
 Match = Mapping[str, Any]
+MAY_BE_ZERO = ("stall", "au", "from_device")  # all else is a time or a rate
+DEVICE, NETWORK, UNSEEN = "from the device", "over the network", "unknown"
+STORAGE = (DEVICE, NETWORK)  # where bytes come from that say something of storage
+UNLABELLED = "not labelled"
 
 
 class NotMeasured(Exception):
@@ -66,7 +75,8 @@ class Stored:
     def _why(self, benchmark: str, wanted: Match, bad: Sequence[Measurement]) -> str:
         if bad:
             worst = min(bad, key=lambda each: ORDER.index(each.verdict))
-            return f"{benchmark} {worst.verdict}: {worst.reason or 'no reason is stored'}"
+            told = "its numbers are not above 0" if worst.verdict in COUNTS else worst.reason
+            return f"{benchmark} {worst.verdict}: {told or 'no reason is stored'}"
         load_all()
         title = BENCHMARKS.get(benchmark).title if benchmark in BENCHMARKS else benchmark
         texts = [text for text in self.run.left_out if text.startswith(f"{title}:")]
@@ -92,7 +102,10 @@ def base_name(model: Any) -> str:
 
 def counts(each: Measurement) -> bool:
     """A number that may stand for the machine: made, valid and correct."""
-    return each.verdict in COUNTS and each.median is not None and math.isfinite(each.median)
+    median = each.median
+    if each.verdict not in COUNTS or median is None or not math.isfinite(median):
+        return False
+    return median > 0 or (median == 0 and each.quantity in MAY_BE_ZERO)
 
 
 def interval_of(each: Measurement) -> Interval:
@@ -107,6 +120,8 @@ def is_above(first: Measurement, second: Measurement) -> bool | None:
 
     Variants of one study are timed in turn, so that their repetitions are compared pair by pair.
     """
+    if not all(each > 0 for each in (*first.samples, *second.samples)):
+        return None
     if _are_in_turn(first, second):
         ratios = [one / two for one, two in zip(first.samples, second.samples, strict=True)]
         return _is_more(median_interval(ratios, correlation=correlation_of(ratios)))
@@ -128,27 +143,26 @@ def _is_more(ratio: Interval) -> bool | None:
     return False if ratio.high <= 1 + LEAST_CHANGE else None
 
 
-def facts(each: Measurement, *path: str) -> Any:
-    """What a benchmark stored beside its numbers, such as `fit` or `communication`, `bytes`; None without."""
-    found: Any = each.validity
-    for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found
+def facts(each: Measurement) -> Document:
+    """What a benchmark stored beside its numbers, such as `fit` or `communication`."""
+    return Document(each.validity)
 
 
-def number(value: Any) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None
+def options(each: Measurement) -> Document:
+    """Its parameters."""
+    return Document(each.parameters)
 
 
-def amount(value: float, unit: str = "") -> str:
-    """Four digits, and large numbers whole."""
-    text = f"{value:,.0f}" if abs(value) >= 999.95 else f"{value:.4g}"
-    return f"{text} {unit}".strip()
+def origin(each: Measurement, label: str) -> str:
+    """Where bytes came from.
 
-
-def shown_share(value: float) -> str:
-    return language("en").share(value)
+    A network file system does not say it: what left this machine's memory before came over the network.
+    """
+    if label != UNSEEN:
+        return label or UNLABELLED
+    kind = facts(each).text("filesystem")
+    was_evicted = each.validity.get("cold_problem") == ""
+    return NETWORK if was_evicted and FileSystem(kind, None, kind).is_remote else UNSEEN
 
 
 def reading(each: Measurement) -> str:
@@ -156,18 +170,13 @@ def reading(each: Measurement) -> str:
     return amount(interval_of(each).median, each.unit)
 
 
-def many(num: int, one: str) -> str:
-    return f"{num:,} {one if num == 1 else f'{one}s'}"
-
-
 def num_hosts(each: Measurement) -> int:
     """How many hosts its ranks are on."""
-    found = number(each.parameters.get("hosts"))
-    return int(found) if found else each.host.count(",") + 1
+    return options(each).whole("hosts") or each.host.count(",") + 1
 
 
 def num_ranks(each: Measurement) -> int:
-    return int(number(each.parameters.get("ranks")) or 1)
+    return options(each).whole("ranks") or 1
 
 
 def is_processor(each: Measurement) -> bool:
@@ -179,20 +188,19 @@ def is_processor(each: Measurement) -> bool:
 
 def machine_text(each: Measurement) -> str:
     """As `4 ranks on 1 host, core of AMD EPYC`."""
-    model = each.model.removesuffix(" ranks")
-    return f"{many(num_ranks(each), 'rank')} on {many(num_hosts(each), 'host')}, {model}"
+    ranks, hosts = counted(num_ranks(each), "rank"), counted(num_hosts(each), "host")
+    return f"{ranks} on {hosts}, {each.model.removesuffix(' ranks')}"
 
 
 def shared_devices(each: Measurement) -> str:
     """As `3 ranks share 2 cores`; empty where each rank has a device of its own, or nobody knows."""
-    hardware = each.place.get("hardware")
-    known = hardware if isinstance(hardware, Mapping) else {}
+    hardware = Document(each.place).part("hardware")
     if is_processor(each):
-        num, one = number(known.get("num_usable")), "core"
+        num, one = hardware.whole("num_usable"), "core"
     else:
-        num, one = number(len(known.get("gpus") or ())), "GPU"
+        num, one = len(hardware.items("gpus")), "GPU"
     a_host = -(-num_ranks(each) // num_hosts(each))
     if not num or a_host <= num:
         return ""
     where = "" if num_hosts(each) == 1 else " of each host"
-    return f"{a_host} ranks share the {many(int(num), one)}{where}"
+    return f"{a_host:,} ranks share the {counted(num, one)}{where}"
