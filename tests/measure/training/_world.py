@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_S = 240
@@ -26,6 +29,8 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     ranks: Sequence[int] = ()
     parts: int = 1  # in which a single process takes the same batch
+    broken: str = ""  # what raises on rank 1, and how: "to RuntimeError"
+    steady: bool = False  # without dropout
 
     @property
     def name(self) -> str:
@@ -33,7 +38,8 @@ class Case:
         sizes = ",".join(f"{name}={value}" for name, value in (self.sizes | self.options).items())
         where = ",".join(map(str, self.ranks))
         network = self.network.rpartition(":")[2]
-        return "-".join(filter(None, [network, self.strategy, sizes, where]))
+        steady = "steady" if self.steady else ""
+        return "-".join(filter(None, [network, self.strategy, sizes, where, self.broken, steady]))
 
 
 def train(cases: Sequence[Case], num_ranks: int, folder: Path) -> dict[str, dict[str, Any]]:
@@ -74,7 +80,9 @@ def main(folder: Path, rank: int, size: int) -> None:
         found[case.name] = {"ranks": every}
         if any("problem" in each for each in every):
             continue
-        alone = Case(case.network, "single", case.sizes, {"accumulate": case.parts}, (0,))
+        alone = replace(
+            case, strategy="single", options={"accumulate": case.parts}, ranks=(0,), parts=1
+        )
         if alone.name not in singles:
             singles[alone.name] = _train(alone, rank, size)["losses"]
         found[case.name]["single"] = singles[alone.name]
@@ -87,19 +95,24 @@ def _train(case: Case, rank: int, size: int) -> dict[str, Any]:
     """What this rank sees: losses and the times of the last step, or why it cannot be trained."""
     from hakaru.errors import HakaruError
     from hakaru.measure._base import NotApplicable
-    from hakaru.measure.networks import load
+    from hakaru.measure.networks import load, without_dropout
     from hakaru.measure.training._strategy import Strategy
     from hakaru.measure.training._trainer import build
 
     work = load(case.network, **case.sizes)
     strategy = Strategy.parse(case.strategy)
+    if case.steady:
+        work = without_dropout(work)
+    began = time.monotonic()
     try:
-        trainer = build(
-            work, strategy, case.ranks or range(size), rank, "cpu",
-            batch=work.batch, seed=SEED, **case.options,
-        )  # fmt: skip
+        with _broken(case.broken if rank == 1 else "", work) as work:
+            trainer = build(
+                work, strategy, case.ranks or range(size), rank, "cpu",
+                batch=work.batch, seed=SEED, **case.options,
+            )  # fmt: skip
     except (HakaruError, NotApplicable) as error:
-        return {"kind": type(error).__name__, "problem": str(error)}
+        seconds = time.monotonic() - began
+        return {"kind": type(error).__name__, "problem": str(error), "seconds": seconds}
     losses = _losses(trainer)
     times = trainer.times()
     trainer.reset()
@@ -111,6 +124,30 @@ def _train(case: Case, rank: int, size: int) -> dict[str, Any]:
         "times": [asdict(each) for each in times],
         "facts": trainer.facts,
     }
+
+
+@contextmanager
+def _broken(what: str, work: Any) -> Iterator[Any]:
+    """The workload; until then moving it to the device, or making it, raises."""
+    import torch
+
+    from hakaru.measure._base import NotApplicable
+
+    where, _, kind = what.partition(" ")
+    kinds: dict[str, type[Exception]] = {
+        "RuntimeError": RuntimeError,
+        "OutOfMemoryError": torch.OutOfMemoryError,
+        "NotApplicable": NotApplicable,
+    }
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise kinds[kind]("no room on this rank")
+
+    if where == "to":
+        with patch.object(torch.nn.Module, "to", fail):
+            yield work
+    else:
+        yield replace(work, make=fail) if where == "make" else work
 
 
 def _losses(trainer: Any) -> list[float]:

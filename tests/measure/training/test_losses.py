@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hakaru.measure.place import host_name
 from tests.measure.training._world import Case, train
 
 USERS = "tests.measure.networks._users"
@@ -43,6 +44,7 @@ EQUAL = [
     Case(f"{USERS}:two_arguments", "ddp", {"batch": 8}),
     Case(f"{USERS}:classes", "ddp2+fsdp2", {"batch": 8}),
     Case(f"{USERS}:summed", "fsdp", {"batch": 8}),
+    *(Case("alexnet", each, ALEXNET, steady=True) for each in ("ddp", "gpipe", "ddp2+tensor2")),
 ]
 COMPRESSED = [
     *(Case("mlp", "ddp", MLP, {"compression": each}) for each in ("fp16", "bf16")),
@@ -60,9 +62,17 @@ REFUSED = [
     (Case("mlp", "gpipe", {"batch": 3}), "3 samples do not divide into 4 to 32 micro-batches"),
     (Case("mlp", "gpipe", MLP, {"accumulate": 2}), "accumulates over its micro-batches"),
 ]  # fmt: skip
+BREAKING = [
+    *(Case("mlp", each, MLP, broken="to RuntimeError") for each in (*ALONE, *COMBINED)),
+    Case("mlp", "ddp", MLP, broken="make RuntimeError"),
+    Case("mlp", "fsdp", MLP, broken="to OutOfMemoryError"),
+    Case("mlp", "gpipe", MLP, broken="make OutOfMemoryError"),
+    Case("mlp", "ddp", MLP, ranks=(1, 3), broken="to RuntimeError"),
+    Case("mlp", "ddp", MLP, broken="make NotApplicable"),
+]
 BROKEN = Case(f"{USERS}:fails_on_rank_2", "ddp", {"batch": 8})
 DROPPING = Case("alexnet", "ddp", ALEXNET)
-EVERY = [*EQUAL, *COMPRESSED, DROPPING, *(case for case, _ in REFUSED), BROKEN]
+EVERY = [*BREAKING, *EQUAL, *COMPRESSED, DROPPING, *(case for case, _ in REFUSED), BROKEN]
 
 
 @pytest.fixture(scope="module")
@@ -176,13 +186,25 @@ def test_layers_that_cannot_be_split_are_named(found: dict[str, Any]) -> None:
 def test_a_module_that_fails_on_one_rank_stops_all(found: dict[str, Any]) -> None:
     ranks = found[BROKEN.name]["ranks"]
     assert {each["kind"] for each in ranks} == {"HakaruError"}
-    assert "no weights on this disk" in ranks[2]["problem"]
-    for at in (0, 1, 3):
-        assert re.match("rank 2 cannot train: .*no weights on this disk", ranks[at]["problem"])
+    assert len({each["problem"] for each in ranks}) == 1
+    assert re.match("rank 2 on .* cannot train: .*no weights on this disk", ranks[0]["problem"])
+
+
+@pytest.mark.parametrize("case", BREAKING, ids=lambda each: each.name)
+def test_what_one_rank_cannot_do_reaches_all_at_once(found: dict[str, Any], case: Case) -> None:
+    """And the cases after it, on the same ranks, go on."""
+    kind = case.broken.rpartition(" ")[2]
+    shown = "" if kind == "NotApplicable" else f"{kind}: "
+    for each in found[case.name]["ranks"]:
+        assert each["kind"] == "HakaruError"
+        assert (
+            each["problem"] == f"rank 1 on {host_name()} cannot train: {shown}no room on this rank"
+        )
+        assert each["seconds"] < 20  # and not until a collective gives up
 
 
 def test_a_pipeline_says_how_it_was_cut(found: dict[str, Any]) -> None:
     facts = [each["facts"] for each in active(found, Case("resnet50", "gpipe", CNN))]
-    assert {each["microbatches"] for each in facts} == {8}
+    assert facts[0]["plan"]["chosen"]["microbatches"] == 8
     assert all(each["plan"] == facts[0]["plan"] for each in facts)
     assert len(facts[0]["plan"]["stages"]) == 4

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import torch
-import torch.distributed as dist
 
-from hakaru.errors import HakaruError
 from hakaru.measure._base import NotApplicable
 from hakaru.measure.networks.layers import dropout_of
 from hakaru.measure.networks.workload import Workload
+from hakaru.measure.training._agree import agreed
 from hakaru.measure.training._batches import Batches
 from hakaru.measure.training._chunks import ChunkLoop
 from hakaru.measure.training._clock import clock_of
+from hakaru.measure.training._ddp import wire_type
 from hakaru.measure.training._groups import Layout, lay_out, sum_over
 from hakaru.measure.training._marks import Buckets, Spans, StepMarks
 from hakaru.measure.training._setup import Loop, Options, Setup
@@ -24,7 +24,7 @@ from hakaru.measure.training._times import StepTimes
 from hakaru.measure.training._trainer import Trainer
 from hakaru.measure.training._weights import Weights
 
-Made = TypeVar("Made")
+PARTS = 3
 
 
 def build_trainer(
@@ -34,38 +34,24 @@ def build_trainer(
     me: int,
     device: str,
     options: Options,
+    control: Any,
 ) -> Trainer:
     """The trainer of this rank; where any rank cannot build it, all of them say why."""
     if problem := _problem(strategy, len(ranks), options):
         raise NotApplicable(problem)
     layout = lay_out(strategy, ranks, me, device)
-    if layout.idle:
-        _together(layout, lambda: None)  # the others' module
-        return _together(layout, lambda: IdleTrainer(layout))
-    clock = clock_of(device)
-    setup = Setup(
-        workload, strategy, layout, device, options, clock, Spans(clock), Spans(clock),
-        Buckets(clock), {"strategy": str(strategy), "sizes": layout.sizes},
-    )  # fmt: skip
-    torch.manual_seed(options.seed)
-    # the user's code may fail on one rank, and must not leave the others waiting in a collective
-    module = _together(layout, lambda: workload.make().train())
-    return _together(layout, lambda: RankTrainer(setup, module))
-
-
-def _together(layout: Layout, make: Callable[[], Made]) -> Made:
-    """What this rank makes, if no rank of the world fails; else all raise the first reason, or their own."""
-    made, error = None, None
+    trainer: IdleTrainer | RankTrainer = IdleTrainer(layout)
+    if not layout.idle:
+        clock = clock_of(device)
+        spans = Spans(clock), Spans(clock), Buckets(clock)
+        trainer = RankTrainer(Setup(workload, strategy, layout, device, options, clock, *spans))
     try:
-        made = make()
-    except Exception as found:
-        error = found
-    try:
-        _agree(error)
+        for part in trainer.parts():
+            agreed(part, not layout.idle, control)
     except Exception:
         layout.close()
         raise
-    return cast("Made", made)
+    return trainer
 
 
 def _problem(strategy: Strategy, world: int, options: Options) -> str | None:
@@ -82,32 +68,16 @@ def _problem(strategy: Strategy, world: int, options: Options) -> str | None:
     return None
 
 
-def _agree(error: Exception | None) -> None:
-    """Raise this rank's error, or another's."""
-    if not dist.is_initialized() or dist.get_world_size() == 1:
-        if error:
-            raise error
-        return
-    said: list[Any] = [None] * dist.get_world_size()
-    own = (isinstance(error, NotApplicable), str(error)) if error else None
-    dist.all_gather_object(said, own)
-    if error:
-        raise error
-    failed = [(rank, *each) for rank, each in enumerate(said) if each]
-    if not failed:
-        return
-    rank, _, reason = failed[0]
-    if all(not_applicable for _, not_applicable, _ in failed):
-        raise NotApplicable(reason)
-    raise HakaruError(f"rank {rank} cannot train: {reason}")
-
-
 class IdleTrainer:
     """A rank outside of the training."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.facts: dict[str, Any] = {}
+
+    def parts(self) -> Sequence[Callable[[], None]]:
+        """It builds nothing, but agrees with those that do."""
+        return [lambda: None] * PARTS
 
     def step(self) -> None:
         return
@@ -128,23 +98,39 @@ class IdleTrainer:
 class RankTrainer:
     """A rank of the training; ranks that share samples draw the same dropout."""
 
-    def __init__(self, setup: Setup, module: Any) -> None:
+    def __init__(self, setup: Setup) -> None:
         self.setup, self.facts = setup, setup.facts
-        options, layout = setup.options, setup.layout
-        self.facts["dropout"] = dropout_of(module)
-        self.loop = _loop(setup, module)
-        self.optimiser = torch.optim.SGD(self.loop.module.parameters(), lr=setup.learning_rate)
-        self.weights = Weights(self.loop.module, setup.device)
-        self.batches = Batches(
-            setup.workload,
-            options.batch,
-            setup.share,
-            layout.data_index,
-            options.seed,
-            setup.device,
-        )
+        self._wire: torch.dtype | None = None
         self._losses: list[Any] = []
         self._steps: list[StepMarks] = []
+
+    def parts(self) -> Sequence[Callable[[], None]]:
+        """What is to be done to build it, so divided that no rank communicates after another has failed."""
+        return [self._prepare, self._ask, self._join]
+
+    def _prepare(self) -> None:
+        """All that a rank does by itself."""
+        setup, options = self.setup, self.setup.options
+        torch.manual_seed(options.seed)
+        module = setup.workload.make().train()
+        self.facts["dropout"] = dropout_of(module)
+        self.loop = _loop(setup, module)
+        index = setup.layout.data_index
+        self.batches = Batches(
+            setup.workload, options.batch, setup.share, index, options.seed, setup.device
+        )
+
+    def _ask(self) -> None:
+        setup = self.setup
+        groups = setup.layout.groups
+        if group := groups.get("fsdp") or groups.get("ddp"):
+            self._wire = wire_type(setup.options.compression, group, setup.device)
+
+    def _join(self) -> None:
+        self.loop.join(self._wire)
+        module = self.loop.module
+        self.optimiser = torch.optim.SGD(module.parameters(), lr=self.setup.learning_rate)
+        self.weights = Weights(module, self.setup.device)
         self._seed()
 
     def step(self) -> None:
@@ -176,7 +162,7 @@ class RankTrainer:
 
     def loss(self) -> float:
         own = sum(float(each) for each in self._losses) if self.loop.counts else 0.0
-        total = sum_over(self.setup.layout.everyone, own, self.setup.device)
+        total = sum_over(self.setup.layout.control, own)
         return total / self.setup.layout.data_ranks if self.setup.mean else total
 
     def close(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import torch
+
 from hakaru.measure.training._ddp import replicate
 from hakaru.measure.training._setup import Setup
 
@@ -17,7 +19,7 @@ class ChunkLoop:
         self.counts = setup.layout.place.get("tensor", 0) == 0
         self.num = setup.options.accumulate
         self.weight = 1 / self.num if setup.mean else 1.0
-        self.module = self._spread(module)
+        self.module = self._placed(module)
 
     def run(self, inputs: tuple[Any, ...], target: Any) -> list[Any]:
         chunks = [each.chunk(self.num) for each in (*inputs, target)]
@@ -32,20 +34,30 @@ class ChunkLoop:
                 losses.append(loss.detach())
         return losses
 
-    def _spread(self, module: Any) -> Any:
+    def join(self, wire: torch.dtype | None) -> None:
         setup, groups = self.setup, self.setup.layout.groups
-        compression = setup.options.compression
-        if tensor := groups.get("tensor"):
-            from hakaru.measure.training._tensor import split_channels
-
-            module, setup.facts["whole"] = split_channels(module, tensor, setup.waits)
-        module = module.to(setup.device)
         if fsdp := groups.get("fsdp"):
             from hakaru.measure.training._fsdp import shard
 
             copies = groups.get("ddp")
-            return shard(module, fsdp, copies, setup.device, compression, setup.mean, setup.waits)
-        return replicate(setup, module) if "ddp" in groups else module
+            self.module = shard(
+                self.module, fsdp, copies, setup.device, wire, setup.mean, setup.waits
+            )
+        elif "ddp" in groups:
+            self.module = replicate(setup, self.module, wire)
+
+    def _placed(self, module: Any) -> Any:
+        """On the device, and of each layer only what this rank computes."""
+        setup, groups = self.setup, self.setup.layout.groups
+        if "fsdp" in groups:
+            from hakaru.measure.training._fsdp import check
+
+            check(bool(groups.get("ddp")), setup.options.compression)
+        if tensor := groups.get("tensor"):
+            from hakaru.measure.training._tensor import split_channels
+
+            module, setup.facts["whole"] = split_channels(module, tensor, setup.waits)
+        return module.to(setup.device)
 
     def _exchange(self, last: bool) -> AbstractContextManager[Any]:
         """Gradients are exchanged in the last backward only."""

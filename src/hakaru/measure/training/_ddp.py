@@ -29,11 +29,10 @@ _NO_SYNC_OF_BUFFERS: dict[str, Any] = (
 )
 
 
-def replicate(setup: Setup, module: Any) -> Any:
+def replicate(setup: Setup, module: Any, wire: torch.dtype | None) -> Any:
     """The module with its gradients averaged, or summed, over the copies in each backward."""
     group, device, mean = setup.layout.groups["ddp"], setup.device, setup.mean
     buckets = setup.buckets
-    wire = wire_type(setup.options.compression, group, device)
     cards = [torch.device(device)] if device.startswith("cuda") else None
     copied = DistributedDataParallel(
         module, device_ids=cards, process_group=group, **_NO_SYNC_OF_BUFFERS

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -18,10 +18,21 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from hakaru.measure._base import NotApplicable
-from hakaru.measure.training._ddp import wire_type
 from hakaru.measure.training._marks import Spans
 
 NEEDED = ("set_custom_all_gather", "set_gradient_divide_factor", "set_all_reduce_hook")
+
+
+def check(has_copies: bool, compression: str) -> None:
+    """Refuse what this torch, or FSDP beside DDP, cannot do."""
+    if missing := [each for each in NEEDED if not hasattr(FSDPModule, each)]:
+        raise NotApplicable(
+            f"fsdp needs a torch with FSDPModule.{missing[0]}; this is {torch.__version__}"
+        )
+    if has_copies and compression != "none":
+        raise NotApplicable(
+            "gradients are compressed under ddp or under fsdp, not under both together"
+        )
 
 
 def shard(
@@ -29,21 +40,13 @@ def shard(
     group: Any,
     copies: Any,
     device: str,
-    compression: str,
+    wire: torch.dtype | None,
     mean: bool,
     waits: Spans,
 ) -> Any:
     """The module with each block sharded over the group; gradients are summed over `copies`, if any."""
-    if missing := [each for each in NEEDED if not hasattr(FSDPModule, each)]:
-        raise NotApplicable(
-            f"fsdp needs a torch with FSDPModule.{missing[0]}; this is {torch.__version__}"
-        )
-    if copies and compression != "none":
-        raise NotApplicable(
-            "gradients are compressed under ddp or under fsdp, not under both together"
-        )
-    kind = wire_type(compression, group, device)
-    policy = MixedPrecisionPolicy(reduce_dtype=kind)
+    policy = MixedPrecisionPolicy(reduce_dtype=wire)
+    on_card = device.startswith("cuda")
     mesh = DeviceMesh.from_group(group, torch.device(device).type)
     for block in (*blocks(module), module):
         fully_shard(block, mesh=mesh, mp_policy=policy)
@@ -51,15 +54,14 @@ def shard(
     for unit in module.modules():
         if isinstance(unit, FSDPModule):
             each: Any = unit
-            if not device.startswith("cuda"):
+            if not on_card:
                 each.set_custom_all_gather(_Gather(waits))
                 each.set_custom_reduce_scatter(_Scatter(waits))
             each.set_force_sum_reduction_for_comms(True)
             each.set_gradient_divide_factor(float(size if mean else 1))
             if copies:
-                each.set_all_reduce_hook(
-                    _sum_over(copies, waits)
-                )  # native HSDP has no hook to time it
+                # native HSDP has no hook to time it
+                each.set_all_reduce_hook(_sum_over(copies, None if on_card else waits))
     return module
 
 
@@ -120,9 +122,11 @@ class _Scatter(_Plain):
             return call(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
 
 
-def _sum_over(copies: Any, waits: Spans) -> Callable[[torch.Tensor], None]:
+def _sum_over(copies: Any, waits: Spans | None) -> Callable[[torch.Tensor], None]:
+    """A card sums in a stream of its own while it computes: only what `stalls` sees of it is waiting."""
+
     def exchange(shard: torch.Tensor) -> None:
-        with waits.timed():
+        with waits.timed() if waits else nullcontext():
             dist.all_reduce(shard, group=copies)
 
     return exchange

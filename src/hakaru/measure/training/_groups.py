@@ -22,6 +22,7 @@ class Layout:
     groups: dict[str, Any]  # of each part with more than one rank
     lines: dict[str, list[int]]  # the ranks of each of these groups, in the order of their places
     everyone: Any
+    control: Any  # the same ranks over gloo, for what must not wait in a card's queue
 
     @property
     def idle(self) -> bool:
@@ -41,7 +42,9 @@ class Layout:
         return index
 
     def close(self) -> None:
-        own = {id(each): each for each in (*self.groups.values(), self.everyone) if each}
+        own = {
+            id(each): each for each in (*self.groups.values(), self.everyone, self.control) if each
+        }
         for group in own.values():
             dist.destroy_process_group(group)
 
@@ -55,28 +58,30 @@ def lay_out(strategy: Strategy, ranks: Sequence[int], me: int, device: str) -> L
         where = (grid == me).nonzero()[0].tolist()
         place = dict(zip(sizes, where, strict=True))
     if len(ranks) == 1:
-        return Layout(sizes, place, {}, {}, None)
-    everyone = _group(list(ranks), me, device)
+        return Layout(sizes, place, {}, {}, None, None)
+    backend = "nccl" if device.startswith("cuda") else "gloo"
+    everyone = _group(list(ranks), me, backend)
+    control = everyone if backend == "gloo" else _group(list(ranks), me, "gloo")
     groups: dict[str, Any] = {}
     own: dict[str, list[int]] = {}
     for at, (name, size) in enumerate(sizes.items()):
         lines = grid.movedim(at, -1).reshape(-1, size).tolist() if size > 1 else []
         for line in lines:
-            group = everyone if size == len(ranks) else _group(line, me, device)
+            group = everyone if size == len(ranks) else _group(line, me, backend)
             if me in line:
                 groups[name], own[name] = group, line
-    return Layout(sizes, place, groups, own, everyone)
+    return Layout(sizes, place, groups, own, everyone, control)
 
 
-def _group(ranks: list[int], me: int, device: str) -> Any:
+def _group(ranks: list[int], me: int, backend: str) -> Any:
     """The group if this rank is in it."""
-    made = dist.new_group(ranks, backend="nccl" if device.startswith("cuda") else "gloo")
+    made = dist.new_group(ranks, backend=backend)
     return made if me in ranks else None
 
 
-def sum_over(group: Any, value: float, device: str) -> float:
-    """The sum of one number over the ranks of a group."""
-    held = torch.tensor([value], dtype=torch.float64, device=device)
-    if group:
-        dist.all_reduce(held, group=group)
+def sum_over(control: Any, value: float) -> float:
+    """The sum of one number over the ranks of a group; of this rank alone without one."""
+    held = torch.tensor([value], dtype=torch.float64)
+    if control:
+        dist.all_reduce(held, group=control)
     return float(held.item())

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe
 
@@ -46,17 +47,13 @@ class PipelineLoop:
         num = micro_batches(setup, num_stages)
         inputs, _ = setup.workload.batch_of(setup.share // num, setup.options.seed)
         pipe, plan = _cut(setup, module, arguments(inputs), num_stages, schedule, num)
-        setup.facts.update(microbatches=num, plan=plan)
+        setup.facts["plan"] = plan
         group = setup.layout.groups[schedule]
         self.stage = pipe.build_stage(stage_index, setup.device, group)
         self.stage.stage_index_to_group_rank = {  # groups sort their ranks
             stage: dist.get_group_rank(group, rank)
             for stage, rank in enumerate(setup.layout.lines[schedule])
         }
-        if "ddp" in setup.layout.groups:
-            graph = self.stage.submod.graph
-            self.stage.submod = replicate(setup, self.stage.submod)
-            self.stage.submod.graph = graph  # where the stage reads what it receives
         self.stage.forward_one_chunk = self._computing(self.stage.forward_one_chunk, setup.forward)
         self.stage.backward_one_chunk = self._computing(self.stage.backward_one_chunk, None)
         weight = 1 / num if setup.mean else 1.0
@@ -74,6 +71,13 @@ class PipelineLoop:
         self._options = (
             {"return_outputs": False} if "return_outputs" in signature.parameters else {}
         )
+
+    def join(self, wire: torch.dtype | None) -> None:
+        if "ddp" not in self.setup.layout.groups:
+            return
+        graph = self.stage.submod.graph
+        self.stage.submod = replicate(self.setup, self.stage.submod, wire)
+        self.stage.submod.graph = graph  # where the stage reads what it receives
 
     @property
     def module(self) -> Any:
@@ -130,7 +134,6 @@ def _cut(
         module,
         inputs,
         num_stages,
-        setup.options.memory_bytes,
         schedule=schedule,
         microbatches=num,
         replicas=setup.layout.data_ranks,

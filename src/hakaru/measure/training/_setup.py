@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
+
 from hakaru.measure.networks.workload import Workload
 from hakaru.measure.training._clock import Clock
 from hakaru.measure.training._groups import Layout
@@ -21,7 +23,6 @@ class Options:
     compression: str
     accumulate: int
     microbatches: int
-    memory_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,16 @@ class Setup:
 
 
 class Loop(Protocol):
-    """The forward and backward passes of a step."""
+    """The forward and backward passes of a step; to make one a rank needs no other."""
 
     counts: bool  # whether the losses of this rank are part of the global one
 
     @property
     def module(self) -> Any:
         """What this rank trains."""
+
+    def join(self, wire: torch.dtype | None) -> None:
+        """Meet the ranks that exchange gradients; `wire` is their type on the wire, if not their own."""
 
     def run(self, inputs: tuple[Any, ...], target: Any) -> list[Any]:
         """Leave the gradients in the parameters; the parts of this rank's loss."""

@@ -47,11 +47,15 @@ def build(
     compression: Compression = "none",
     accumulate: int = 1,
     microbatches: int = 0,
-    memory_bytes: int | None = None,
+    control: Any = None,
 ) -> Trainer:
-    """A trainer on `ranks`; every rank of the world calls this together, those outside get an idle one."""
+    """A trainer on `ranks`; every rank of the world calls this together, those outside get an idle one.
+
+    `control` is a group of the world for messages that wait in no card's queue; default: the world's own.
+    If a rank cannot build it, all raise HakaruError; NotApplicable if the strategy does not apply.
+    """
     from hakaru.measure.training._build import build_trainer
     from hakaru.measure.training._setup import Options
 
-    options = Options(batch, seed, compression, accumulate, microbatches, memory_bytes)
-    return build_trainer(workload, strategy, ranks, me, device, options)
+    options = Options(batch, seed, compression, accumulate, microbatches)
+    return build_trainer(workload, strategy, ranks, me, device, options, control)
