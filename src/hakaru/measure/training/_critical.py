@@ -133,13 +133,18 @@ class Culprit:
         return f"{cost}; the other {milliseconds(self.hidden_s)} hide behind communication"
 
 
-def culprit_of(table: StepTable, hosts: Sequence[str]) -> Culprit | None:
-    """The latest of the ranks that are surely late; the sentence names them all."""
-    found = culprits_of(table, hosts)
+def culprit_of(table: StepTable, hosts: Sequence[str], ranks: Sequence[int] = ()) -> Culprit | None:
+    """The latest of the ranks that are surely late; the sentence names them all.
+
+    `ranks` are their numbers in the run; else they count from 0.
+    """
+    found = culprits_of(table, hosts, ranks)
     return found[0] if found else None
 
 
-def culprits_of(table: StepTable, hosts: Sequence[str]) -> tuple[Culprit, ...]:
+def culprits_of(
+    table: StepTable, hosts: Sequence[str], ranks: Sequence[int] = ()
+) -> tuple[Culprit, ...]:
     """Every rank that is surely late, the latest first, each with what all of them cost together."""
     phases = _own_phases(table)
     own = sum(phases.values(), np.zeros_like(table.begin))
@@ -154,6 +159,7 @@ def culprits_of(table: StepTable, hosts: Sequence[str]) -> tuple[Culprit, ...]:
         _culprit(table, rank, hosts, excess[rank], cost, _named(phases, rank, rest))
         for rank in late
     ]
+    found = [replace(each, rank=ranks[each.rank]) for each in found] if ranks else found
     return tuple(
         replace(each, also=tuple(other for other in found if other is not each)) for each in found
     )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from statistics import median
 
-from hakaru.measure._base import Procedure
+from hakaru.measure._base import Procedure, WrongResult
 from hakaru.measure.collect import link_name
 from hakaru.measure.collective._blame import Blame
 from hakaru.measure.collective._fit import Fit, fit
@@ -28,6 +28,9 @@ def fit_all_reduce(study: Study, chosen: Sequence[int]) -> Fit | None:
     group = dist.new_group(list(chosen))
     is_member = study.ranks.rank in chosen
     points = []
+    if is_member:  # the first exchange of a group connects it
+        dist.all_reduce(torch().zeros(1, device=study.device), group=group)
+        study.sync()
     for size in BYTES:
         buffer = torch().zeros(size // 4, device=study.device) if is_member else None
 
@@ -45,6 +48,8 @@ def fit_all_reduce(study: Study, chosen: Sequence[int]) -> Fit | None:
         ]
         if first_s > SIZE_S:  # larger ones would take longer still, and three sizes make a fit
             break
+    if is_member:
+        dist.destroy_process_group(group)
     medians = [(size, median(s for each, s in points if each == size)) for size in
                dict.fromkeys(size for size, _ in points)]  # fmt: skip
     return fit("all-reduce", len(chosen), medians)
@@ -62,9 +67,21 @@ def blame_hosts(study: Study, budget_s: float) -> Blame | None:
     assert isinstance(probe, Procedure)
     found = probe.run(budget_s)
     assert isinstance(found, dict)
+    _check_together(study, probe)
     probes = [
         Probe(link_name(name, study.hosts), "", median(rates), max(rates))
         for name, of in found.items()
         if (rates := list(of["bandwidth"]))
     ]
     return blame_links(probes)
+
+
+def _check_together(study: Study, probe: Procedure) -> None:
+    """Wrong bytes on any rank stop all of them."""
+    problem = None
+    try:
+        probe.check()
+    except WrongResult as error:
+        problem = str(error)
+    if problems := list(filter(None, study.ranks.share(problem))):
+        raise WrongResult(problems[0])

@@ -39,28 +39,43 @@ class Communication:
 
 
 def communication_of(table: StepTable) -> Communication:
-    """Exposed is what the job waits after its last rank is ready, so that no rank's lateness counts."""
+    """Of a step in the median."""
+    each_s = exposed_s(table)
+    exposed = float(np.median(each_s))
     if not table.has_buckets:
-        # who waits least is the last; all that it waits for is communication
-        exposed = float(np.median(table.waited.min(axis=1)))
         return Communication(0, exposed, 0.0, table.step_s)
-    # all wait for the rank that sees the end last
     finish, ready = table.finished.max(axis=1), table.ready.max(axis=1)
-    exposed_s = finish[:, -1] - ready[:, -1]
-    hidden_s = _durations(finish, ready).sum(axis=1) - exposed_s
-    exposed, hidden = float(np.median(exposed_s)), float(np.median(hidden_s))
+    hidden = float(np.median(_durations(finish, ready).sum(axis=1) - each_s))
     return Communication(sum(table.bucket_bytes), exposed, hidden, table.step_s)
 
 
-def breakdown_of(table: StepTable, hosts: Sequence[str]) -> list[dict[str, Any]]:
-    """Each rank's step in ms: medians of its parts, scaled so that they sum to its median step."""
+def exposed_s(table: StepTable) -> Floats:
+    """Of each step what the job waits after its last rank is ready, so that no rank's lateness counts.
+
+    All wait for the rank that sees the end last. Without buckets it is what the rank waits that waits least:
+    it is the last, and all that it waits for is communication.
+    """
+    if not table.has_buckets:
+        least: Floats = table.waited.min(axis=1)
+        return least
+    tail: Floats = table.finished[:, :, -1].max(axis=1) - table.ready[:, :, -1].max(axis=1)
+    return tail
+
+
+def breakdown_of(
+    table: StepTable, hosts: Sequence[str], ranks: Sequence[int] = ()
+) -> list[dict[str, Any]]:
+    """Each rank's step in ms: medians of its parts, scaled so that they sum to its median step.
+
+    `ranks` are their numbers in the run; else they count from 0.
+    """
     parts = _parts(table)
     medians = {name: np.median(each, axis=0) for name, each in parts.items()}
     total = sum(medians.values(), np.zeros(table.num_ranks))
     steps = np.median(table.optimiser - table.begin, axis=0)
     scale = np.divide(steps, total, out=np.ones_like(total), where=total > 0) * 1e3
     return [
-        {"rank": rank, "host": hosts[rank]}
+        {"rank": ranks[rank] if ranks else rank, "host": hosts[rank]}
         | {name: round(float(each[rank] * scale[rank]), 4) for name, each in medians.items()}
         for rank in range(table.num_ranks)
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hakaru.measure._base import Quantity
-from hakaru.measure.statistics import Floats
+from hakaru.measure._base import Part, Quantity
+from hakaru.measure.training._parts import exposed_s
 from hakaru.measure.training._study import Member, Variant
 from hakaru.measure.training._table import StepTable
+from hakaru.measure.verdict import Verdict
 
 THROUGHPUT = Quantity("throughput", "samples/s", "higher", "Throughput")
 STEP = Quantity("step", "ms", "lower", "Step")
@@ -28,20 +29,8 @@ def samples_of(member: Member, table: StepTable) -> dict[str, list[float]]:
     return found
 
 
-def exposed_s(table: StepTable) -> Floats:
-    """Of each step: from when the last rank is ready until the gradients are there.
-
-    Without buckets it is what the rank waits that waits least: the others wait for that one too.
-    """
-    if not table.has_buckets:
-        least: Floats = table.waited.min(axis=1)
-        return least
-    tail: Floats = table.backward.max(axis=1) - table.ready[:, :, -1].max(axis=1)
-    return tail
-
-
 def parameters_of(variant: Variant) -> dict[str, int | str]:
-    """What tells it from the other variants; parts that a batch is not divided into are not named."""
+    """What tells it from the other variants of the study."""
     found: dict[str, int | str] = {
         "strategy": variant.strategy,
         "compression": variant.compression,
@@ -50,6 +39,9 @@ def parameters_of(variant: Variant) -> dict[str, int | str]:
     }
     if variant.accumulate > 1:
         found["accumulate"] = variant.accumulate
-    if variant.microbatches:
-        found["microbatches"] = variant.microbatches
     return found
+
+
+def not_measured(variant: Variant, reason: str) -> Part:
+    parameters = parameters_of(variant)
+    return Part({"throughput": []}, parameters, verdict=Verdict.NOT_MEASURED, reason=reason)

@@ -32,9 +32,16 @@ class StepTable:
 
     @classmethod
     def of(
-        cls, all_ranks_steps: Sequence[Sequence[StepTimes]], offsets_s: Sequence[float]
+        cls,
+        all_ranks_steps: Sequence[Sequence[StepTimes]],
+        offsets_s: Sequence[float],
+        are_shared: bool = True,
     ) -> StepTable:
-        """From each rank's steps, in the order of the ranks; an offset is the rank's clock less rank 0's."""
+        """From each rank's steps, in the order of the ranks; an offset is the rank's clock less rank 0's.
+
+        `are_shared` says whether all ranks sum the same buckets: stages of a pipeline may have buckets of
+        the same size by chance.
+        """
         _check(all_ranks_steps, offsets_s)
         shift = np.asarray(offsets_s, dtype=np.float64)
         ends = {
@@ -43,9 +50,10 @@ class StepTable:
         }
         waited = _by_step(all_ranks_steps, "waited")
         buckets = {each.bucket_bytes for steps in all_ranks_steps for each in steps}
-        if len(buckets) > 1:
+        is_one = are_shared and len(buckets) == 1
+        if not is_one:
             waited = waited + _tails(all_ranks_steps)
-        shared = next(iter(buckets)) if len(buckets) == 1 else ()
+        shared = next(iter(buckets)) if is_one else ()
         ready, finished = (
             _of_buckets(all_ranks_steps, name, len(shared)) - shift[:, None]
             for name in ("ready", "finished")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -39,16 +38,16 @@ from hakaru.measure.training._results import (
     MODEL_HELP,
     STEP,
     THROUGHPUT,
+    not_measured,
     parameters_of,
     samples_of,
 )
-from hakaru.measure.training._study import Member, Study, Variant, sizes_to_try
+from hakaru.measure.training._study import SINGLE, Member, Study, Variant, sizes_to_try
 from hakaru.measure.training._table import StepTable
 from hakaru.measure.training._trainer import Compression
 from hakaru.measure.training._words import Measured, compression_sentence, scaling_verdict
 from hakaru.measure.verdict import Verdict
 
-SINGLE = "single"
 MOST_GROWN = 4  # a batch of strong scaling is made divisible, and no larger than this many times
 PROBE_S = 4.0
 FITTED_ON = 2  # the fewest ranks that a law is fitted on, if it then predicts the larger ones
@@ -77,7 +76,12 @@ Scaling = Literal["weak", "strong"]
             "weak: as many samples for each rank; strong: as many for all ranks together.",
             choices=("weak", "strong"),
         ),
-        Parameter("strategy", ("ddp",), "How it is spread over several ranks: ddp, or fsdp."),
+        Parameter(
+            "strategy",
+            ("ddp",),
+            "How it is spread over several ranks.",
+            choices=("ddp", "fsdp"),
+        ),
         Parameter(
             "compression",
             ("fp16",),
@@ -103,25 +107,37 @@ def scaling(
     variants = _variants(study, counts, scaling, strategy, compression, batch)
 
     def run(budget_s: float) -> list[Part]:
-        members, left_out = [], []
-        for each in variants:
-            try:
-                members.append(study.begin(each))
-            except NotApplicable as reason:
-                left_out.append(_not_measured(each, str(reason)))
-        alone = [study.begin(each) for each in _alone(variants, scaling)]
-        inside, between = _fits(study)
-        blame = blame_hosts(study, min(PROBE_S, budget_s / 4))
-        study.time_in_turn([*members, *alone], budget_s)
-        found = [_measured(study, each, blame) for each in members]
-        known = Known(
-            scaling, inside, between, cores_of(study),
-            tuple(_measured(study, each, None).point for each in alone),
-        )  # fmt: skip
-        study.close([*members, *alone])
-        return [*_parts(found, known), *left_out]
+        try:
+            return _run(study, variants, scaling, budget_s)
+        finally:
+            study.close()
 
     return Procedure(run)
+
+
+def _run(
+    study: Study, variants: Sequence[Variant], scaling: Scaling, budget_s: float
+) -> list[Part]:
+    members, left_out = [], []
+    for each in variants:
+        try:
+            members.append(study.begin(each))
+        except NotApplicable as reason:
+            left_out.append(not_measured(each, str(reason)))
+    alone = [study.begin(each) for each in _alone(variants, scaling)]
+    inside, between = _fits(study)
+    blame = blame_hosts(study, min(PROBE_S, budget_s / 4))
+    study.time_in_turn([*members, *alone], budget_s)
+    tables = study.tables([*members, *alone])
+    if tables is None:  # rank 0 has them
+        return []
+    found = [
+        _measured(study, each, table, blame)
+        for each, table in zip([*members, *alone], tables, strict=True)
+    ]
+    shares = tuple(each.point for each in found[len(members) :])
+    known = Known(scaling, inside, between, study.cores, shares)
+    return [*_parts(found[: len(members)], known), *left_out]
 
 
 def _counts(sizes: str, study: Study) -> list[int]:
@@ -200,11 +216,6 @@ class Known:
         return found if isinstance(found, Law) else None
 
 
-def cores_of(study: Study) -> int | None:
-    """Those that the ranks of a machine share; cards share none."""
-    return None if study.ranks.device.kind == "gpu" else os.cpu_count()
-
-
 @dataclass(frozen=True)
 class Found:
     """A variant with what its ranks did."""
@@ -255,16 +266,16 @@ class Found:
         )  # fmt: skip
 
 
-def _measured(study: Study, member: Member, blame: Blame | None) -> Found:
-    table, hosts = study.table_of(member), study.hosts_of(member)
-    culprit = culprit_of(table, hosts)
+def _measured(study: Study, member: Member, table: StepTable, blame: Blame | None) -> Found:
+    hosts, ranks = study.hosts_of(member), member.ranks
+    culprit = culprit_of(table, hosts, ranks)
     is_whole = member.variant.num_ranks == study.ranks.size  # whom the pair probe looked at
     network = network_sentence(table, culprit, blame if is_whole else None)
-    machines = {study.machines[rank] for rank in member.ranks}
+    machines = {study.machines[rank] for rank in ranks}
     return Found(
-        member, table, breakdown_of(table, hosts), culprit, communication_of(table), network or "",
-        blame if is_whole and network else None, len(set(hosts)), len(machines),
-        cores_of(study),
+        member, table, breakdown_of(table, hosts, ranks), culprit, communication_of(table),
+        network or "", blame if is_whole and network else None, len(set(hosts)), len(machines),
+        study.cores,
     )  # fmt: skip
 
 
@@ -341,10 +352,10 @@ def _law_before(each: Found, plain: Sequence[Found], known: Known) -> dict[str, 
 
 
 def _next(plain: Sequence[Found], known: Known) -> dict[str, Any] | None:
-    """Twice the most ranks that were measured, by the law of all of them."""
+    """Twice the most ranks that were measured, by the law of all of them, on as many hosts a rank."""
     law = known.law(plain)
-    if law is None:
-        return None
+    if law is None or (known.cores is None and plain[-1].num_hosts == 1):
+        return None  # no host takes twice as many cards
     last, times = plain[-1], 2
     ranks = last.variant.num_ranks * times
     found = law.document(
@@ -358,15 +369,9 @@ def _next(plain: Sequence[Found], known: Known) -> dict[str, Any] | None:
 def _judged(each: Found) -> tuple[Verdict, str] | None:
     """What is wrong: a loss that is no number, a late rank that costs time, or a slow host or link."""
     if not all(map(math.isfinite, each.member.losses)):
-        return Verdict.FAILED, f"the loss is no number: {each.member.losses}"
+        return Verdict.FAILED, f"a loss is no number: {each.member.losses}"
     if each.culprit is not None and not each.culprit.is_free:
         return Verdict.SLOW, each.culprit.sentence
     if each.to_blame and each.blame is not None and (each.blame.hosts or each.blame.links):
         return Verdict.SLOW, each.network
     return None
-
-
-def _not_measured(variant: Variant, reason: str) -> Part:
-    return Part(
-        {"throughput": []}, parameters_of(variant), verdict=Verdict.NOT_MEASURED, reason=reason
-    )

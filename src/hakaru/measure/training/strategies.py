@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from hakaru.measure._base import AUTO, NotApplicable, Parameter, Part, Procedure, benchmark
-from hakaru.measure.context import Context, torch
+from hakaru.measure.context import Context
+from hakaru.measure.networks import has_batch_norm, without_dropout
 from hakaru.measure.networks.workload import Workload, shaken
 from hakaru.measure.statistics import Interval, median_interval
 from hakaru.measure.training._critical import breakdown_of
@@ -18,17 +18,19 @@ from hakaru.measure.training._results import (
     MODEL_HELP,
     STEP,
     THROUGHPUT,
+    not_measured,
     parameters_of,
     samples_of,
 )
 from hakaru.measure.training._strategy import Strategy
-from hakaru.measure.training._study import Member, Study, Variant
+from hakaru.measure.training._study import SINGLE, Member, Study, Variant
+from hakaru.measure.training._table import StepTable
 from hakaru.measure.verdict import Verdict
 
 ALONE = ("ddp", "fsdp", "tensor", "gpipe", "1f1b")
 COMBINED = ("ddp2+fsdp", "ddp2+tensor", "ddp2+1f1b")
-SINGLE = "single"
 MOST_GAP = {"cpu": 1e-5, "cuda": 1e-3}  # cards may multiply in tf32, and in another order each time
+MOST_ALLOWED = 1e-2  # whatever rounding does: a wrong gradient moves losses further
 ROUNDING = 10.0  # times what rounding does in one process
 SEARCH_SHARE = 0.3  # of the time, after which no more numbers of micro-batches are tried
 MOST_SEARCHED = 3  # numbers of micro-batches
@@ -72,28 +74,44 @@ def strategies(
     """Data, sharded data, tensor and pipeline parallel and combinations, a repetition of each in turn."""
     if context.ranks.size < 2:
         raise NotApplicable("a strategy spreads a training over two ranks or more")
-    study = Study(context.ranks, model)  # type: ignore[arg-type]
+    study = Study(context.ranks, model, without_dropout)  # type: ignore[arg-type]
     samples = batch or study.workload.batch
     names = strategies_for(study.ranks.size) if strategy == AUTO else [strategy]
+    asked = [
+        Variant(
+            name, study.ranks.size, samples, accumulate=accumulate,
+            microbatches=microbatches if Strategy.parse(name).pipeline else 0,
+        )
+        for name in names
+    ]  # fmt: skip
 
     def run(budget_s: float) -> list[Part]:
-        members, left_out = [], []
-        for name in names:
-            asked = Variant(
-                name, study.ranks.size, samples, accumulate=accumulate, microbatches=microbatches
-            )
-            try:
-                members.append(_fastest(study, asked, SEARCH_SHARE * budget_s))
-            except NotApplicable as reason:
-                left_out.append(_not_measured(asked, str(reason)))
-        reference = Reference(study)
-        gaps = [reference.gap(each) for each in members]
-        study.time_in_turn(members, budget_s)
-        parts = [_part(study, each, gap) for each, gap in zip(members, gaps, strict=True)]
-        study.close(members)
-        return [*_with_verdict(parts), *left_out]
+        try:
+            return _run(study, asked, budget_s)
+        finally:
+            study.close()
 
     return Procedure(run)
+
+
+def _run(study: Study, asked: Sequence[Variant], budget_s: float) -> list[Part]:
+    members, left_out = [], []
+    for each in asked:
+        try:
+            members.append(_fastest(study, each, SEARCH_SHARE * budget_s))
+        except NotApplicable as reason:
+            left_out.append(not_measured(each, str(reason)))
+    reference = Reference(study)
+    gaps = [reference.gap(each) for each in members]
+    study.time_in_turn(members, budget_s)
+    tables = study.tables(members)
+    if tables is None:  # rank 0 has them
+        return []
+    parts = [
+        _part(study, each, gap, table)
+        for each, gap, table in zip(members, gaps, tables, strict=True)
+    ]
+    return [*_with_verdict(parts), *left_out]
 
 
 def strategies_for(num_ranks: int) -> list[str]:
@@ -119,7 +137,8 @@ def _fastest(study: Study, asked: Variant, until_s: float) -> Member:
         taken = [member.block(study.ranks, study.sync, 1) for _ in range(SEARCH_STEPS)]
         seconds[number] = median(taken)
         slower = member if best and seconds[number] > min(seconds.values()) else best
-        study.close([slower] if slower else [])
+        if slower:
+            study.close(slower)
         best = best if slower is member else member
     assert best is not None
     best.trainer.facts["searched"] = {str(num): round(s * 1e3, 3) for num, s in seconds.items()}
@@ -147,32 +166,41 @@ def _with(asked: Variant, microbatches: int) -> Variant:
 class Gap:
     """How far the losses of the first steps are from those of one process, relative to them, at most.
 
-    More is allowed where rounding alone moves this network's losses further. Nothing was compared where
-    layers draw at random, which they do in another order on several ranks.
+    More is allowed where rounding alone moves this network's losses further, up to a limit. `problem` says
+    why nothing could be compared.
     """
 
     size: float
     usual: float
     rounding: float = 0.0  # what a change of 1e-7 in the weights does to the losses of one process
-    random_layers: int = 0
+    problem: str = ""
 
     @property
     def allowed(self) -> float:
         return max(self.usual, ROUNDING * self.rounding)
 
     @property
-    def is_right(self) -> bool:
-        return bool(self.random_layers) or self.size <= self.allowed
+    def verdict(self) -> Verdict | None:
+        if self.problem:
+            return Verdict.NOT_MEASURED
+        if not math.isfinite(self.size) or self.size > MOST_ALLOWED:
+            return Verdict.FAILED
+        if self.size <= self.usual:
+            return None
+        if self.allowed > MOST_ALLOWED:  # so that a wrong strategy could hide in it
+            return Verdict.NOT_MEASURED
+        return None if self.size <= self.allowed else Verdict.FAILED
 
     @property
     def sentence(self) -> str:
-        if self.random_layers:
+        if self.problem:
+            return f"the losses cannot be compared: {self.problem}"
+        if self.verdict is Verdict.NOT_MEASURED:
             return (
-                f"{self.random_layers} layers draw at random, so that losses cannot be compared; "
-                "the model with @dropout=0 can"
+                f"the losses tell nothing: rounding alone moves them by {self.rounding:.1g} of them"
             )
-        if not self.is_right:
-            much = f"{self.size:.1g} of them; {self.allowed:.0e} is allowed"
+        if self.verdict is Verdict.FAILED:
+            much = f"{self.size:.1g} of them; {min(self.allowed, MOST_ALLOWED):.0e} is allowed"
             return f"the losses differ from those of one process by {much}"
         wide = (
             f", and rounding alone moves them by {self.rounding:.1g}"
@@ -194,12 +222,14 @@ class Reference:
     def gap(self, member: Member) -> Gap:
         """All ranks call it together, and decide alike: losses are the same on all of them."""
         usual = MOST_GAP["cuda" if self.study.device.startswith("cuda") else "cpu"]
-        drawn = len(member.trainer.facts.get("dropout") or ())
-        if drawn:
-            return Gap(math.nan, usual, random_layers=drawn)
+        if member.trainer.facts.get("dropout"):
+            return Gap(math.nan, usual, problem="some of its layers draw at random")
         key = (member.variant.batch, self._num_apart(member.variant))
-        if key not in self.losses:
-            self.losses[key] = self._alone(*key, self.study.workload)
+        try:
+            if key not in self.losses:
+                self.losses[key] = self._alone(*key, self.study.workload)
+        except NotApplicable as reason:
+            return Gap(math.nan, usual, problem=f"one process cannot train it: {reason}")
         size = largest_gap(member.losses, self.losses[key])
         if size <= usual:
             return Gap(size, usual)
@@ -210,7 +240,7 @@ class Reference:
 
     def _alone(self, batch: int, num_apart: int, workload: Workload) -> list[float]:
         alone = self.study.begin(Variant(SINGLE, 1, batch, accumulate=num_apart), workload)
-        self.study.close([alone])
+        self.study.close(alone)
         return alone.losses
 
     def _num_apart(self, variant: Variant) -> int:
@@ -226,33 +256,23 @@ def largest_gap(own: Sequence[float], wanted: Sequence[float]) -> float:
     return max((each if math.isfinite(each) else math.inf for each in gaps), default=math.inf)
 
 
-def has_batch_norm(module: Any) -> bool:
-    kind = torch().nn.modules.batchnorm._BatchNorm
-    return any(isinstance(each, kind) for each in module.modules())
-
-
-def _part(study: Study, member: Member, gap: Gap) -> Part:
+def _part(study: Study, member: Member, gap: Gap, table: StepTable) -> Part:
     variant = member.variant
-    table = study.table_of(member)
-    breakdown = breakdown_of(table, study.hosts_of(member))
+    breakdown = breakdown_of(table, study.hosts_of(member), member.ranks)
     facts = {
         "breakdown": breakdown,
         "loss_gap": gap.size if math.isfinite(gap.size) else None,
         "plan": member.trainer.facts.get("plan"),
         "searched": member.trainer.facts.get("searched"),
+        "microbatches": variant.microbatches or None,
+        "whole": member.trainer.facts.get("whole"),  # layers that tensor parallel cannot divide
     }
     return Part(
         samples_of(member, table),
         parameters_of(variant),
         facts=facts,
-        verdict=None if gap.is_right else Verdict.FAILED,
+        verdict=gap.verdict,
         reason=gap.sentence,
-    )
-
-
-def _not_measured(asked: Variant, reason: str) -> Part:
-    return Part(
-        {"throughput": []}, parameters_of(asked), verdict=Verdict.NOT_MEASURED, reason=reason
     )
 
 
@@ -268,9 +288,9 @@ def _with_verdict(parts: Sequence[Part]) -> Iterator[Part]:
 
 def verdict_of(parts: Sequence[Part]) -> str:
     """Which strategy is fastest, and whether that is sure."""
-    right = [each for each in parts if each.verdict is not Verdict.FAILED]
+    right = [each for each in parts if each.verdict is None]
     if not right:
-        return "No strategy learned what one process does."
+        return "No strategy was seen to learn what one process does."
     rates = {
         str(each.parameters["strategy"]): median_interval(each.samples["throughput"])
         for each in right
