@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import sys
 import zipfile
 from pathlib import Path
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 
 from hakaru.errors import HakaruError, MissingExtraError
-from hakaru.measure.datasets import Sample, open_dataset
+from hakaru.measure.datasets import Sample, open_dataset, packed
+from hakaru.measure.datasets._table import HEADER, ROW
 
 from ._samples import NAMES, change_name, change_rows, make, table_of, written
 
@@ -178,6 +180,7 @@ def test_a_manifest_that_is_no_manifest_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     "values",
     [
+        {"length": 2**32 + 1},
         {"length": 2**41},
         {"length": 0},
         {"length": 2**64 - 1},
@@ -190,6 +193,63 @@ def test_a_manifest_that_is_no_manifest_is_refused(folder: Path) -> None:
 def test_an_impossible_row_is_refused(folder: Path, values: dict[str, int]) -> None:
     change_rows(folder, 30, **values)
     assert str(table_of(folder)[0]) in _refused(folder)
+
+
+def _claim(folder: Path, num_samples: int, num_names: int) -> Path:
+    """A table of so many samples of which only the header is there: the rest is a hole."""
+    path, start = table_of(folder)
+    size = HEADER.size + num_samples * ROW.itemsize + num_names
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(HEADER.pack(b"HKRUTABL", 1, 0, num_samples, num_names))
+        file.truncate(start + HEADER.size)
+        file.truncate(start + size)
+        if start:
+            file.seek(0)
+            file.write(packed.HEADER.pack(b"HKRUPACK", 1, 0, start, size))
+    _change(folder, num_samples=num_samples)
+    _sizes(folder)
+    return path
+
+
+@pytest.mark.parametrize("name", ["tar", "packed"])
+def test_a_hole_in_place_of_the_table_takes_no_memory(folder: Path) -> None:
+    """16 GB of rows that are not there: the first block is refused."""
+    path = _claim(folder, 2**28, 2**32)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert str(path) in _refused(folder, "places of the names")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
+
+
+@pytest.mark.parametrize("name", ["tar", "packed"])
+def test_names_longer_than_any_key_are_refused(folder: Path) -> None:
+    _claim(folder, 60, 2**36)
+    _refused(folder, "do not fit the table")
+
+
+def test_a_hole_among_the_names_is_refused(tmp_path: Path) -> None:
+    folder = written("tar", tmp_path / "data").folder
+    path, _ = table_of(folder)
+    num_names = len(open_dataset(folder).table.names)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - num_names)
+        file.truncate(path.stat().st_size + num_names)
+    _refused(folder, "places of the names")
+
+
+def test_what_does_not_fit_into_memory_is_one_clean_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = written("packed", tmp_path / "data")
+
+    def full(*_: Any) -> bytes:
+        raise MemoryError
+
+    monkeypatch.setattr(os, "pread", full)
+    with pytest.raises(HakaruError, match="do not fit into memory"):
+        reader.read(0)
+    with pytest.raises(HakaruError, match="do not fit into memory"):
+        open_dataset(reader.folder)
 
 
 @pytest.mark.parametrize("name", ["tar", "hdf5", "packed"])
@@ -350,7 +410,7 @@ def test_hdf5_that_claims_a_huge_data_set_is_refused_before_it_is_read(tmp_path:
         del file["bytes"]
         file.create_dataset("bytes", (2**50,), np.uint8, chunks=(1 << 20,))
     _sizes(folder)
-    change_rows(folder, 59, length=2**40)
+    change_rows(folder, 59, length=2**32)
     _refused(folder, "leads past the end")
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hakaru.cli._options import parse_params
 from hakaru.errors import HakaruError
+from hakaru.measure._base import load_all
 from hakaru.measure.datasets import Reader, Sample, open_dataset
 from hakaru.measure.datasets import pack as pack_room
 from hakaru.measure.datasets._image_folder import ImageFolder, Namer
@@ -266,6 +269,19 @@ def test_the_command_reports_and_names_the_next(images: Path, tmp_path: Path) ->
     assert "skipped, links: 1 (n02/link.jpg)" in text
     assert f"classes by label: {out / 'classes.txt'}" in text
     assert f"hakaru bench run loading --param 'path={out}'" in text
+
+
+@pytest.mark.parametrize("name", ["two words", "a,b", "it's $HOME, a=b;c", "~x"])
+def test_the_next_command_finds_the_data_set_whatever_its_name(
+    images: Path, tmp_path: Path, name: str
+) -> None:
+    """A shell takes the path for one word, and `--param` for one value."""
+    out = tmp_path / name
+    result = hakaru("bench", "pack", images, out, "--layout", "packed", "--format", "json")
+    words = shlex.split(json.loads(result.stdout)["next"])
+    assert words[:-1] == ["hakaru", "bench", "run", "loading", "--param"]
+    given = parse_params([words[-1]], repeated="join")
+    assert load_all().get("loading").parse(given) == {"path": [str(out)]}
 
 
 def test_the_command_gives_json(images: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from hakaru.measure.datasets.synthetic import (
     sample_at,
     samples,
 )
+from hakaru.measure.place import host_name
 
 from ._samples import NAMES
 
@@ -188,6 +189,46 @@ def test_what_another_host_builds_is_left_alone(tmp_path: Path) -> None:
     (other / "lock").write_text("another-host")
     ensure(tmp_path / "data", "tar", 3, MB)
     assert other.exists()
+
+
+def _left_by(folder: Path, stem: str) -> Path:
+    place = folder / f".{stem}.building-abc"
+    place.mkdir()
+    return place
+
+
+@pytest.mark.parametrize("stem", ["data", "data[1]", "a*b?"])
+def test_what_a_killed_process_left_is_removed_whatever_its_name(tmp_path: Path, stem: str) -> None:
+    left, other = _left_by(tmp_path, stem), _left_by(tmp_path, "data1")
+    for place in (left, other):
+        (place / "lock").write_text(host_name())
+    ensure(tmp_path / stem, "tar", 3, MB)
+    assert other.exists() and not left.exists()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "device"])
+def test_a_lock_that_is_no_file_hangs_nobody(tmp_path: Path, kind: str) -> None:
+    """Anybody may put something into a shared folder."""
+    lock = _left_by(tmp_path, "data") / "lock"
+    if kind == "pipe":
+        os.mkfifo(lock)
+    elif kind == "folder":
+        lock.mkdir()
+    else:
+        (tmp_path / "name").write_text(host_name())
+        lock.symlink_to("/dev/zero" if kind == "device" else tmp_path / "name")
+    ensure(tmp_path / "data", "tar", 3, MB)
+    assert lock.parent.exists()
+
+
+def test_a_lock_of_another_user_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = _left_by(tmp_path, "data")
+    (left / "lock").write_text(host_name())
+    monkeypatch.setattr(os, "geteuid", lambda: (left / "lock").stat().st_uid + 1)
+    ensure(tmp_path / "data", "tar", 3, MB)
+    assert left.exists()
 
 
 def test_an_error_while_making_leaves_nothing(

@@ -68,6 +68,8 @@ def read_at(handle: int, num_bytes: int, offset: int, path: Path) -> bytes:
             data = _read_rest(handle, data, num_bytes, offset)
     except OSError as error:
         raise HakaruError(f"{path}: reading at byte {offset:,} failed: {error.strerror}") from None
+    except MemoryError:
+        raise no_memory(path, num_bytes) from None
     if len(data) < num_bytes:
         raise damaged(path, f"expected {num_bytes:,} bytes at byte {offset:,}, found {len(data):,}")
     return data
@@ -79,6 +81,24 @@ def _read_rest(handle: int, data: bytes, num_bytes: int, offset: int) -> bytes:
         parts.append(os.pread(handle, num_bytes - have, offset + have))
         have += len(parts[-1])
     return b"".join(parts)
+
+
+def no_memory(path: Path, num_bytes: int) -> HakaruError:
+    """A part of a file that is too large to be read at once."""
+    return HakaruError(
+        f"{path}: {num_bytes:,} bytes of it do not fit into memory; use a machine with more, or pack the "
+        "data set into smaller ones"
+    )
+
+
+def drop(path: Path) -> int:
+    """Drop what the page cache has of a file, but for what is not on the disk yet; the file's size."""
+    handle = open_regular(path)
+    try:
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        return os.fstat(handle).st_size
+    finally:
+        os.close(handle)
 
 
 def sync_file_system(folder: Path) -> None:

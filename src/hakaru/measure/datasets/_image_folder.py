@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hakaru.errors import HakaruError
 from hakaru.measure.datasets._files import FLAGS
-from hakaru.measure.datasets._sample import KIND, LABEL_KIND, MOST_PART, Sample
+from hakaru.measure.datasets._sample import KIND, LABEL_KIND, MOST_BYTES, MOST_PART, Sample
 
 EXTENSIONS = ("jpg", "jpeg", "png", "bmp", "gif", "webp", "tif", "tiff", "ppm", "pgm")
 ANY, OTHER_KIND = "*", "bin"
@@ -143,7 +143,8 @@ class ImageFolder:
         ending = entry.name.rpartition(".")[2].lower()
         if ANY not in self._kinds and ending not in self._kinds:
             return "other extensions"
-        return "" if entry.stat(follow_symlinks=False).st_size else "empty"
+        size = entry.stat(follow_symlinks=False).st_size
+        return "larger than 4 GiB" if size > MOST_BYTES else "" if size else "empty"
 
     def _why(self) -> str:
         found = ", ".join(f"{each.count:,} {reason}" for reason, each in self.skipped.items())

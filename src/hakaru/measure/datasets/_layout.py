@@ -52,9 +52,6 @@ class Reader(ABC):
         self.folder, self.manifest = folder, manifest
         self.archives = [folder / name for name in manifest.files if name != INDEX]
         self.table = self._read_table()
-        if len(self.table) != manifest.num_samples:
-            found = f"{len(self.table):,} samples, and the manifest has {manifest.num_samples:,}"
-            raise damaged(self.table.path, found)
         if (found_bytes := int(self.lengths.sum())) != manifest.num_bytes:
             found = f"{found_bytes:,} bytes of samples, and the manifest has {manifest.num_bytes:,}"
             raise damaged(self.table.path, found)
@@ -127,7 +124,8 @@ class Reader(ABC):
         if size is None:
             raise damaged(self.folder, f"the manifest has no {INDEX}")
         handle = Handle(path)
-        table = read_table(path, handle.number, 0, size, max(1, len(self.archives)))
+        num_samples, num_shards = self.manifest.num_samples, max(1, len(self.archives))
+        table = read_table(path, handle.number, 0, size, num_samples, num_shards)
         if self.archives:
             check_ends(table, [self.manifest.files[path.name] for path in self.archives])
         return table

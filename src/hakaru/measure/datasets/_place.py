@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import glob
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from hakaru.errors import HakaruError
+from hakaru.measure.datasets._files import open_regular
 from hakaru.measure.datasets._layout import Layout
 from hakaru.measure.datasets._table import ROW
 from hakaru.measure.place import host_name
 
 NAME_BYTES = 32  # of a key in the table, about
 RESERVE = 0.01  # of the volume, for folders and the file system's own tables
-LOCK = "lock"
+LOCK, MOST_NAME = "lock", 1024  # bytes of a host's name
 
 
 class TakenError(HakaruError):
@@ -107,21 +108,28 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    for place in folder.parent.glob(f"{_prefix(folder)}*"):
+    for place in folder.parent.glob(f"{glob.escape(_prefix(folder))}*"):
         if not place.is_symlink() and _is_left(place):
             shutil.rmtree(place, ignore_errors=True)
 
 
 def _is_left(place: Path) -> bool:
-    """Whether nobody builds there: this host wrote the lock, and holds it no more."""
-    with suppress(OSError), (place / LOCK).open() as lock:
-        return lock.read() == host_name() and _is_free(lock)
-    return False
+    """Whether nobody builds there: this host and user wrote the lock, and hold it no more.
 
-
-def _is_free(lock: IO[str]) -> bool:
+    The folder may be everybody's, so that what is no regular file of one's own is left alone.
+    """
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        handle = open_regular(place / LOCK)
+    except HakaruError:
+        return False
+    with open(handle, "rb") as lock:
+        is_own = os.fstat(handle).st_uid == os.geteuid()
+        return is_own and lock.read(MOST_NAME) == host_name().encode() and _is_free(handle)
+
+
+def _is_free(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from hakaru.errors import HakaruError
 
 MOST_KEY, MOST_PART = 1000, 200  # bytes; a file name has 255 at most
+MOST_BYTES = 4 << 30  # of a sample, which is read into memory as a whole
 MOST_LABEL = 2**31 - 1
 # webdataset skips names that begin with __, and takes the first dot for the end of the key
 PART = re.compile(r"(?!__)[^./\\:]+")
@@ -43,6 +44,10 @@ def check_sample(sample: Sample) -> Sample:
     check_name(sample.name)
     if not sample.data:
         raise HakaruError(f"sample {sample.key!r} has no bytes; leave it out")
+    if len(sample.data) > MOST_BYTES:
+        raise HakaruError(
+            f"sample {sample.key!r} has {len(sample.data):,} bytes, expected at most {MOST_BYTES:,}"
+        )
     if not 0 <= sample.label <= MOST_LABEL:
         raise HakaruError(
             f"sample {sample.key!r} has the label {sample.label}, expected 0 to {MOST_LABEL:,}"

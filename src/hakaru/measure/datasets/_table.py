@@ -1,7 +1,8 @@
 """The table of a data set: for each sample its archive, offset, length, label, checksum and name.
 
 `index.bin`, or the end of a packed archive: a header, a row a sample, then all names in UTF-8. Opening it
-reads the whole table and checks it, so that no later read can leave its file.
+reads the whole table and checks it, so that no later read can leave its file. It is checked a block after the
+other: what is no table takes no memory, however large the file claims to be.
 """
 
 from __future__ import annotations
@@ -19,8 +20,15 @@ from typing import IO, Any
 import numpy as np
 
 from hakaru.errors import HakaruError
-from hakaru.measure.datasets._files import damaged, read_at
-from hakaru.measure.datasets._sample import MOST_LABEL, Sample, check_name, fingerprint
+from hakaru.measure.datasets._files import damaged, no_memory, read_at
+from hakaru.measure.datasets._sample import (
+    MOST_BYTES,
+    MOST_KEY,
+    MOST_LABEL,
+    Sample,
+    check_name,
+    fingerprint,
+)
 
 MAGIC, VERSION = b"HKRUTABL", 1
 HEADER = struct.Struct("<8sIIQQ")  # magic, version, crc32 of the rest, rows, bytes of names
@@ -36,7 +44,8 @@ ROW = np.dtype(
 )
 PACKED_ROW = struct.Struct("<QQQIII")
 COPY_BYTES = 1 << 20
-MOST_LENGTH = 1 << 40
+BLOCK_ROWS, BLOCK_BYTES = 1 << 16, 1 << 20  # read and checked at once
+WRONG_NAMES = "the places of the names are wrong"
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Table:
 
     path: Path
     rows: np.ndarray[Any, Any]
-    names: bytes
+    names: bytearray
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -115,32 +124,81 @@ class TableWriter:
         self._names.close()
 
 
-def read_table(path: Path, handle: int, offset: int, size: int, num_shards: int) -> Table:
-    """The table in these bytes of an open file, checked against itself."""
+def read_table(
+    path: Path, handle: int, offset: int, size: int, num_samples: int, num_shards: int
+) -> Table:
+    """The table in these bytes of an open file, checked against itself and what the manifest says."""
+    expected, num_names = _read_header(path, handle, offset, size, num_samples)
+    begin = offset + HEADER.size
+    try:
+        rows, crc32 = _read_rows(path, handle, begin, num_samples, num_shards)
+        if int(rows["name_end"][-1]) != num_names:
+            raise damaged(path, WRONG_NAMES)
+        names, crc32 = _read_names(path, handle, begin + rows.nbytes, num_names, crc32)
+    except MemoryError:
+        raise no_memory(path, size) from None
+    if crc32 != expected:
+        raise damaged(path, "the table's checksum does not match")
+    return Table(path, rows, names)
+
+
+def _read_header(
+    path: Path, handle: int, offset: int, size: int, num_samples: int
+) -> tuple[int, int]:
+    """Its checksum, and the bytes of all names, where these can be a table of so many samples."""
     if size < HEADER.size:
         raise damaged(path, f"the table has {size:,} bytes, too few for its header")
-    raw = read_at(handle, size, offset, path)
-    magic, version, crc32, num_rows, num_names = HEADER.unpack_from(raw)
+    raw = read_at(handle, HEADER.size, offset, path)
+    magic, version, crc32, num_rows, num_names = HEADER.unpack(raw)
     if magic != MAGIC or version != VERSION:
         raise damaged(path, f"no table of version {VERSION} begins at byte {offset:,}")
-    names_at = HEADER.size + num_rows * ROW.itemsize
-    if names_at + num_names != size or not num_rows:
+    if num_rows != num_samples:
+        raise damaged(path, f"{num_rows:,} samples, and the manifest has {num_samples:,}")
+    fits = HEADER.size + num_rows * ROW.itemsize + num_names == size
+    if not fits or num_names > num_rows * MOST_KEY:
         raise damaged(path, f"{num_rows:,} rows do not fit the table's {size:,} bytes")
-    if zlib.crc32(memoryview(raw)[HEADER.size :]) != crc32:
-        raise damaged(path, "the table's checksum does not match")
-    rows = np.frombuffer(raw, ROW, num_rows, HEADER.size)
-    _check_rows(path, rows, num_names, num_shards)
-    return Table(path, rows, raw[names_at:])
+    return crc32, num_names
 
 
-def _check_rows(path: Path, rows: np.ndarray[Any, Any], num_names: int, num_shards: int) -> None:
+def _read_rows(
+    path: Path, handle: int, offset: int, num_rows: int, num_shards: int
+) -> tuple[np.ndarray[Any, Any], int]:
+    """The rows, each block checked with the row before it, and their checksum."""
+    rows, crc32 = np.empty(num_rows, ROW), 0  # takes pages as they are written
+    for first in range(0, num_rows, BLOCK_ROWS):
+        num = min(BLOCK_ROWS, num_rows - first)
+        raw = read_at(handle, num * ROW.itemsize, offset + first * ROW.itemsize, path)
+        rows[first : first + num] = np.frombuffer(raw, ROW)
+        if rows["name_end"][0] == 0:
+            raise damaged(path, WRONG_NAMES)
+        _check_rows(path, rows[max(0, first - 1) : first + num], num_shards)
+        crc32 = zlib.crc32(raw, crc32)
+    rows.flags.writeable = False
+    return rows, crc32
+
+
+def _read_names(
+    path: Path, handle: int, offset: int, num_bytes: int, crc32: int
+) -> tuple[bytearray, int]:
+    """The names, in which no zero stands as in a hole of a file, and the whole checksum."""
+    names = bytearray()
+    while len(names) < num_bytes:
+        raw = read_at(handle, min(BLOCK_BYTES, num_bytes - len(names)), offset + len(names), path)
+        if 0 in raw:
+            raise damaged(path, WRONG_NAMES)
+        names += raw
+        crc32 = zlib.crc32(raw, crc32)
+    return names, crc32
+
+
+def _check_rows(path: Path, rows: np.ndarray[Any, Any], num_shards: int) -> None:
     ends, shards = rows["name_end"], rows["shard"]
-    if int(ends[-1]) != num_names or ends[0] == 0 or (ends[1:] <= ends[:-1]).any():
-        raise damaged(path, "the places of the names are wrong")
+    if (ends[1:] <= ends[:-1]).any():
+        raise damaged(path, WRONG_NAMES)
     if (shards[1:] < shards[:-1]).any() or int(shards[-1]) >= num_shards:
         raise damaged(path, f"a sample lies in an archive that is none of the {num_shards:,}")
-    if not rows["length"].all() or int(rows["length"].max()) > MOST_LENGTH:
-        raise damaged(path, "a sample's length is impossible")
+    if not rows["length"].all() or int(rows["length"].max()) > MOST_BYTES:
+        raise damaged(path, f"a sample's length is impossible: expected 1 to {MOST_BYTES:,} bytes")
     if int(rows["label"].max()) > MOST_LABEL:
         raise damaged(path, "a label is impossible")
 

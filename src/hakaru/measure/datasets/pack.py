@@ -5,7 +5,6 @@ The target appears when all of it was read back and is the same, or not at all.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hakaru.errors import HakaruError
-from hakaru.measure.datasets._files import damaged, open_regular
+from hakaru.measure.datasets._files import damaged, drop
 from hakaru.measure.datasets._image_folder import EXTENSIONS, ImageFolder, Skipped
 from hakaru.measure.datasets._layout import SHARD_BYTES, Reader, find_layout, open_dataset
 from hakaru.measure.datasets._manifest import CLASSES, Manifest, is_dataset
@@ -101,7 +100,8 @@ def pack(
         )
         written = time.monotonic()
         with chosen.open(part) as reader:
-            evict(reader.paths())
+            for path in reader.paths():  # so that they are read back from the disk
+                drop(path)
             compare(origin, reader, lambda done: progress("comparing", done, total))
             num_files, disk_bytes = _on_disk(reader)
         compared = time.monotonic()
@@ -140,16 +140,6 @@ def compare(
             f"{len(reader):,} samples were written, and the source now has another number: it changed "
             "meanwhile. Nothing was kept; pack it again"
         )
-
-
-def evict(paths: Sequence[Path]) -> None:
-    """Drop what the system keeps of these files, so that they are read back from the disk."""
-    for path in paths:
-        handle = open_regular(path)
-        try:
-            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(handle)
 
 
 def _described(sample: Sample) -> str:

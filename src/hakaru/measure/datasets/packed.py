@@ -76,7 +76,8 @@ class PackedReader(Reader):
             raise damaged(self._path, f"no packed archive of version {VERSION}")
         if start < HEADER.size or start + num_bytes != size:
             raise damaged(self._path, f"its table does not end with the file ({size:,} bytes)")
-        table = read_table(self._path, handle, start, num_bytes, 1)
+        num_samples = self.manifest.num_samples
+        table = read_table(self._path, handle, start, num_bytes, num_samples, num_shards=1)
         check_ends(table, [start])
         return table
 
