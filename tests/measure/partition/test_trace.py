@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
 
 from hakaru.errors import HakaruError
+from hakaru.measure.partition import pipe_of
 from hakaru.measure.partition.cost import Machine, Shape
 from hakaru.measure.partition.graph import Graph
 from hakaru.measure.partition.names import cut_name, stage_modules, tree
@@ -176,3 +179,20 @@ def test_tree_of_modules(resnet: Graph) -> None:
     assert found["fc"]["parameters"] == 70
     parts = sum(found[f"blocks.{at}"]["ms"] for at in range(3))
     assert found["blocks"]["ms"] == pytest.approx(parts, rel=1e-3)
+
+
+class Warns(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        warnings.warn("the user's", FutureWarning, stacklevel=1)
+        return self.layers(x)
+
+
+def test_of_warnings_only_torch_s_about_itself_are_silenced() -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        pipe_of(Warns(), (torch.randn(4, 4),), 2)
+    assert {str(each.message) for each in found} == {"the user's"}

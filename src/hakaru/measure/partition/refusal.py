@@ -15,17 +15,21 @@ from torch import nn
 from hakaru.errors import HakaruError
 from hakaru.measure.partition.agree import NoPartition
 
+LEAF_SPEC = r"`isinstance\(treespec, LeafSpec\)` is deprecated"
 TORCH = str(Path(torch.__file__).parent)
 
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """torch's own words about a failed trace go on for pages; the error says what is needed."""
+    """torch's own words about a failed trace go on for pages; the error says what is needed.
+
+    Of warnings only torch's about its own use of `LeafSpec`: those of the network are the user's.
+    """
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.filterwarnings("ignore", LEAF_SPEC, FutureWarning)
             yield
     finally:
         logging.disable(before)
