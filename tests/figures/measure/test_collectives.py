@@ -31,7 +31,7 @@ def test_a_collective_that_follows_the_model_is_fitted_without_error() -> None:
     seconds = 62 * (10e-6 + (1 << 24) / 32 / 1e9)
     assert (
         line.predicted[1].startswith("32 ranks: ")
-        and f"{seconds * 1e3:.3g} ms" in line.predicted[1]
+        and f"{seconds * 1e3:.4g} ms" in line.predicted[1]
     )
     marks, bars, fitted = collective(sweeps, "all-reduce").option["series"]
     assert [each["value"][0] for each in marks["data"]] == [4096, 1 << 20, 1 << 24]

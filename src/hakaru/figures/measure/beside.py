@@ -108,9 +108,9 @@ def _cells(each: Line) -> Cells:
         _printed(each.second, each.unit),
         "–"
         if each.ratio is None
-        else f"{each.ratio:.3f}"
+        else f"{each.ratio:,.3f}"
         if each.ratio < 1e6
-        else f"{each.ratio:.3g}",
+        else amount(each.ratio),
         _changed(each),
     )
 

@@ -16,7 +16,7 @@ from hakaru.measure.collective._fit import Fit, fit
 from hakaru.measure.collective._judge import LEAST_HOSTS, Probe, blame_links
 from hakaru.measure.collective.operations import factor
 from hakaru.measure.collective.pairs import NUMBER
-from hakaru.measure.numbers import amount, share
+from hakaru.measure.numbers import UNKNOWN, amount, share
 from hakaru.measure.record import shown_parameters
 
 TITLE = "Collectives"
@@ -159,17 +159,17 @@ def _blamed(found: Blame) -> str:
 def size_text(num_bytes: int) -> str:
     for size, unit in BYTES:
         if num_bytes >= size:
-            return f"{num_bytes / size:.4g} {unit}"
+            return amount(num_bytes / size, unit)
     return f"{num_bytes} B"
 
 
 def time_text(seconds: float | None) -> str:
     if seconds is None:
-        return "–"
+        return UNKNOWN
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+            return amount(seconds / size, unit)
+    return amount(seconds * 1e9, "ns")
 
 
 def _sweep(
@@ -254,7 +254,7 @@ def _fit_text(found: Fit) -> str:
 
 
 def _rate(beta_s: float | None) -> str:
-    return f"{1 / beta_s / 1e9:.3g} GB/s" if beta_s else "–"
+    return amount(1 / beta_s / 1e9, "GB/s") if beta_s else UNKNOWN
 
 
 def _prediction(sweep: Sweep) -> Prediction:
