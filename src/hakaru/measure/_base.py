@@ -50,7 +50,8 @@ class Quantity:
 class Parameter:
     """A parameter with the values that are swept; `quick` is the shorter sweep of `--quick`.
 
-    `on_gpu` and `quick_on_gpu` replace them where the devices are GPUs, which need larger sizes.
+    `on_gpu` and `quick_on_gpu` replace them where the devices are GPUs, which need larger sizes. A parameter
+    whose values are numbers takes the words of `choices` too.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Parameter:
     on_gpu: tuple[Value, ...] = ()
     quick_on_gpu: tuple[Value, ...] = ()
     is_word: bool = False  # though its usual value is `auto`, which mostly stands for a number
+    is_path: bool = False  # one value, in which a comma is a letter like others
 
     def swept(self, quick: bool = False, on_gpu: bool = False) -> tuple[Value, ...]:
         for_gpu = ((quick and self.quick_on_gpu) or self.on_gpu) if on_gpu else ()
@@ -73,9 +75,17 @@ class Parameter:
             if self.choices and text not in self.choices:
                 raise HakaruError(f"{self.name}={text!r}: {hint(text, self.choices)}")
             return text
+        if text in self.choices:
+            return text
         if not re.fullmatch(r"[0-9]{1,13}", text) or not 0 < int(text) <= 2**40:
-            raise HakaruError(f"{self.name}={text!r}: expected a whole number above 0")
+            usual = [AUTO] if self.values[0] == AUTO else []
+            named = " or ".join(["a whole number above 0", *usual, *self.choices])
+            raise HakaruError(f"{self.name}={text!r}: expected {named}")
         return int(text)
+
+    def split(self, text: str) -> list[str]:
+        """The values of a list such as `1024,2048`."""
+        return [text] if self.is_path else [each.strip() for each in text.split(",")]
 
 
 def nothing() -> None:
@@ -175,7 +185,7 @@ class Benchmark:
             if name not in known:
                 raise HakaruError(f"{self.id} has no parameter {name!r}; {hint(name, known)}")
         return {
-            name: list(dict.fromkeys(known[name].parse(each.strip()) for each in text.split(",")))
+            name: list(dict.fromkeys(map(known[name].parse, known[name].split(text))))
             for name, text in pairs.items()
         }
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hakaru.errors import HakaruError
 from hakaru.measure.storage import _cache
-from hakaru.measure.storage._cache import cached_share, evict, files_below
+from hakaru.measure.storage._cache import cached_share, evict
 from hakaru.measure.storage._counters import IN_MEMORY, file_system_of
 
 MIB = 1 << 20
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.fixture
@@ -55,7 +60,7 @@ def test_files_in_memory_stay_and_that_is_said() -> None:
         path.write_bytes(bytes(MIB))
         found = evict([path])
         assert found.worked is False
-        assert found.problem == "100% of the files stayed in the page cache"
+        assert found.problem == "100.0 % of the files stayed in the page cache"
     finally:
         path.unlink()
 
@@ -64,17 +69,24 @@ def test_files_of_another_user_are_unknown(tmp_path: Path, monkeypatch: pytest.M
     """Kernels since 5.2 call every page of them cached."""
     path = tmp_path / "file"
     path.write_bytes(bytes(8192))
-    monkeypatch.setattr(_cache, "_may_look", lambda path: False)
+    monkeypatch.setattr(_cache.os, "geteuid", lambda: path.stat().st_uid + 1)
+    monkeypatch.setattr(_cache.os, "access", lambda *asked: False)
     found = evict([path])
     assert found.left is None
     assert found.worked is None
     assert "another user" in found.problem
 
 
-def test_a_single_file_and_an_empty_folder(tmp_path: Path) -> None:
-    path = tmp_path / "one"
-    path.write_bytes(b"x")
-    assert files_below(path) == [path]
-    path.unlink()
-    with pytest.raises(HakaruError, match="has no files"):
-        files_below(tmp_path)
+@pytest.mark.parametrize("act", [lambda path: evict([path]), lambda path: cached_share([path])])
+def test_a_pipe_or_a_link_in_a_file_s_place_is_refused_at_once(
+    tmp_path: Path, act: Callable[[Path], object]
+) -> None:
+    """Opening a pipe would wait for a writer for ever."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    (tmp_path / "theirs").write_bytes(b"x")
+    link.symlink_to(tmp_path / "theirs")
+    with pytest.raises(HakaruError, match="no regular file"):
+        act(pipe)
+    with pytest.raises(HakaruError, match="found a link"):
+        act(link)

@@ -37,6 +37,13 @@ def test_labels(read: int | None, delivered: int, label: str) -> None:
     assert label_of(read, delivered) == label
 
 
+def test_what_a_network_file_system_reads_is_from_no_device() -> None:
+    assert label_of(100, 100, is_remote=True) == "over the network"
+    assert label_of(50, 100, is_remote=True) == "partly cached"
+    assert label_of(0, 100, is_remote=True) == "cached"
+    assert label_of(None, 100, is_remote=True) == "unknown"
+
+
 def test_the_share_is_of_the_delivered_bytes() -> None:
     assert read_share(50, 200) == 0.25
     assert read_share(300, 200) == 1.0  # read-ahead
@@ -111,6 +118,7 @@ def test_a_disk(machine: Machine) -> None:
     assert (found.type, found.device, found.disk) == ("ext4", "8:0", "8:0")
     assert found.read_bytes() == 800 * 512
     assert found.explain() == ""
+    assert not found.is_remote
 
 
 def test_a_partition_knows_its_disk(machine: Machine) -> None:
@@ -140,6 +148,7 @@ def test_without_a_device_the_counter_is_unknown_and_never_zero(
     assert found.read_bytes() is None
     assert found.disk is None
     assert words in found.explain()
+    assert found.is_remote == (words == "network file system")
 
 
 def test_an_overlay_is_on_the_device_of_its_upper_layer(machine: Machine, tmp_path: Path) -> None:

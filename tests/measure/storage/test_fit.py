@@ -45,7 +45,8 @@ def test_a_straight_line_has_no_knee_and_equal_slopes() -> None:
     assert found.above is not None
     for slope in (found.below, found.above):
         assert slope.low < 0.02 * 1024 < slope.high
-    assert found.sentence.startswith("No knee")
+    assert found.sentence.startswith("No knee: an epoch takes ")
+    assert "keeps up" not in found.sentence  # that is told by the time that training waits
 
 
 def test_a_bend_is_found_at_its_place_with_both_slopes() -> None:
@@ -105,8 +106,45 @@ def test_sizes_below_memory_alone_say_nothing_of_larger_ones() -> None:
 
 def test_two_sizes_are_too_few_for_a_knee() -> None:
     found = fit_sizes({48.0: [1.0, 1.0], 192.0: [8.0, 8.0]}, MEMORY)
-    assert found.state == "below"
+    assert found.state == "few"  # one is larger than memory all the same
     assert "Too few sizes" in found.sentence
+    assert "up to 192 MiB" in found.sentence
+
+
+def test_a_single_size_has_a_time_and_no_slope() -> None:
+    found = fit_sizes({48.0: [1.0, 1.25, 1.5]}, MEMORY)
+    assert found.state == "below"
+    assert found.sentence.startswith("An epoch of 48 MiB takes 1.25 s.")
+
+
+def labelled(label: str) -> dict[float, list[str]]:
+    return {size: ["cached" if size <= MEMORY else label] * 3 for size in SIZES}
+
+
+@pytest.mark.parametrize(
+    ("label", "state"),
+    [
+        ("from the device", "none"),
+        ("over the network", "none"),
+        ("partly cached", "unsure"),
+        ("cached", "unsure"),
+        ("unknown", "unsure"),
+    ],
+)
+def test_no_knee_is_told_of_storage_alone(label: str, state: str) -> None:
+    found = fit_sizes(epochs(straight, 0.02), MEMORY, labelled(label))
+    assert found.state == state
+    assert found.sentence.startswith("No knee") == (state == "none")
+    if state == "unsure":
+        assert "not known to come from storage" in found.sentence
+        assert label in found.sentence
+
+
+def test_a_bend_of_cached_epochs_is_no_knee() -> None:
+    found = fit_sizes(epochs(bent, 0.01), MEMORY, labelled("cached"))
+    assert (found.state, found.knee_mib) == ("unsure", None)
+    assert "There is a bend, but" in found.sentence
+    assert fit_sizes(epochs(bent, 0.01), MEMORY, labelled("partly cached")).state == "knee"
 
 
 def test_three_epochs_are_too_few_for_a_knee() -> None:

@@ -53,6 +53,15 @@ def test_words(loader: float, words: str) -> None:
     assert words in Needed(50, loader, "from the device").sentence
 
 
+def test_rates_have_thousands_and_their_source() -> None:
+    sentence = Needed(1234.5, 5000, "over the network").sentence
+    assert (
+        "training takes 1,234 MB/s; the loader alone delivers 5,000 MB/s over the network"
+        in sentence
+    )
+    assert sentence.endswith("enough for a device 4 times as fast, but not 8.")
+
+
 @pytest.mark.parametrize("label", ["cached", "partly cached", "unknown"])
 def test_a_rate_that_is_not_storage_s_delivers_nothing_known(label: str) -> None:
     found = Needed(50, 5000, label)

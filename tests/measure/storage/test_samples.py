@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import struct
+import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -85,6 +88,67 @@ def test_an_unknown_decoder_is_refused() -> None:
 def test_without_pillow_the_error_says_how_to_install_it() -> None:
     with pytest.raises(HakaruError, match="pip install pillow"):
         find_decoder("jpeg")
+
+
+class Bomb(Exception):
+    """As Pillow's own, which is no OSError."""
+
+
+class Pretended:
+    """An image as Pillow opens it."""
+
+    def __init__(self, size: tuple[int, int], problem: Exception | None = None) -> None:
+        self.size, self.problem = size, problem
+
+    def __enter__(self) -> Pretended:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def convert(self, mode: str) -> Pretended:
+        if self.problem is not None:
+            raise self.problem
+        return self
+
+    def resize(self, size: tuple[int, int]) -> object:
+        return np.zeros((*size, 3), np.uint8)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, opened: Pretended | Exception) -> None:
+    def open_image(file: object) -> Pretended:
+        if isinstance(opened, Exception):
+            raise opened
+        return opened
+
+    image = SimpleNamespace(open=open_image)
+    monkeypatch.setitem(sys.modules, "PIL", SimpleNamespace(Image=image))
+    monkeypatch.setitem(sys.modules, "PIL.Image", image)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Bomb("too large"), SyntaxError("not a TIFF file"), ValueError("mode"), struct.error("short"),
+     OSError("truncated"), IndexError("palette")],
+)  # fmt: skip
+@pytest.mark.parametrize("is_opened", [True, False])
+def test_whatever_pillow_raises_is_told_with_the_sample(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, is_opened: bool
+) -> None:
+    pretend(monkeypatch, Pretended((8, 8), error) if is_opened else error)
+    with pytest.raises(HakaruError, match="sample 'a' is no image that Pillow reads") as found:
+        find_decoder("jpeg")(Sample(b"noise", 0, "a"), 8)
+    assert f"{type(error).__name__}: {error}" in str(found.value)
+
+
+def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pretend(monkeypatch, Pretended((8, 8)))
+    assert find_decoder("jpeg")(Sample(b"x", 0, "a"), 4).shape == (3, 4, 4)
+    pretend(monkeypatch, Pretended((50_000, 40_000), AssertionError("decoded")))
+    with pytest.raises(HakaruError, match="'a' is an image of 50,000 × 40,000 pixels; expected"):
+        find_decoder("jpeg")(Sample(b"x", 0, "a"), 4)
 
 
 @pytest.mark.skipif(not HAS_PILLOW, reason="Pillow is not installed")

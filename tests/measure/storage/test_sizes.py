@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hakaru.errors import HakaruError
@@ -59,6 +61,16 @@ def test_then_the_size_at_memory_goes_and_the_largest_last() -> None:
     found = schedule(SIZES, SPEED, 0.1)
     assert found.sizes == (16,)
     assert found.note.startswith("32, 64, 128 MiB did not fit the time")
+
+
+def test_writing_takes_time_but_for_what_is_there() -> None:
+    """240 MiB at 0.1 s/MiB are 24 s more."""
+    writing = replace(SPEED, write_s_per_mib=0.1)
+    enough = 20.4 + 2 * 12 + 1
+    assert schedule(SIZES, writing, enough).sizes == (16, 32)
+    assert schedule(SIZES, writing, enough, made=SIZES).sizes == SIZES
+    assert schedule(SIZES, writing, enough + 24).sizes == SIZES
+    assert schedule(SIZES, writing, enough + 24 - 12.8, made=(128,)).sizes == SIZES
 
 
 def test_a_slow_disk_counts_above_memory_alone() -> None:

@@ -51,13 +51,36 @@ def test_compute_of_a_processor_is_put_on_the_monotonic_clock() -> None:
         Event(MARK, 4e6, 4.1e6), Event("aten::mm", 5e6, 6e6), Event("Optimizer.step", 0, 9e6),
     ]  # fmt: skip
     found = make_timeline(
-        [(100.5, 102)], [(103, 105)], profiled(events, [100.0, 104.2], 107.0), is_on_card=False
+        [(100.5, 102)], [(101.5, 103)], profiled(events, [100.0, 104.2], 107.0), is_on_card=False
     )
     assert found is not None
     assert found.lanes["compute"].tolist() == [[101, 103], [105, 106]]
     assert found.hidden == {"loading": pytest.approx(2 / 3), "copy": None}
-    assert "67% of the loading hides behind compute" in found.sentence
+    assert "66.7 % of the loading hides behind compute" in found.sentence
+    assert "training waits for data 21.4 % of the time" in found.sentence
     assert "There is no copy" in found.sentence
+
+
+def test_the_first_steps_are_before_the_window_and_nothing_is_after_it() -> None:
+    events = [Event(MARK, 0, 1), Event("aten::mm", 0, 9e6), Event(MARK, 4e6, 4.1e6)]
+    seen = profiled(events, [0.0, 4.0], 8.0)
+    found = make_timeline([(1, 5), (7, 12)], [(0, 3)], seen, is_on_card=False, num_warm_up=1)
+    assert found is not None
+    assert (found.begin, found.end) == (4.0, 8.0)
+    assert found.lanes["loading"].tolist() == [[4, 5], [7, 8]]
+    assert found.lanes["compute"].tolist() == [[4, 8]]
+    assert found.hidden["loading"] == 1.0
+    assert "training waits for data 0.0 % of the time" in found.sentence
+    assert make_timeline([], [], seen, is_on_card=False, num_warm_up=2) is None
+
+
+def test_next_to_no_loading_has_nothing_to_hide() -> None:
+    seen = profiled([Event(MARK, 0, 1), Event("aten::mm", 0, 9e6)], [0.0], 10.0)
+    found = make_timeline([(1, 1.05)], [], seen, is_on_card=False)
+    assert found is not None
+    assert found.hidden["loading"] is None
+    assert "hides" not in found.sentence
+    assert "next to nothing" in found.sentence
 
 
 def test_kernels_and_copies_of_a_card() -> None:
@@ -71,7 +94,7 @@ def test_kernels_and_copies_of_a_card() -> None:
     assert found.lanes["compute"].tolist() == [[1, 3]]
     assert found.lanes["copy"].tolist() == [[2, 4]]
     assert found.hidden == {"loading": None, "copy": 0.5}
-    assert "50% of the copies to the device hide behind compute" in found.sentence
+    assert "50.0 % of the copies to the device hide behind compute" in found.sentence
 
 
 def test_a_trace_without_compute_gives_no_timeline() -> None:
@@ -86,7 +109,7 @@ def test_json_has_few_events_and_times_from_the_first_step_on() -> None:
     assert document["lanes"] == list(LANES)
     assert 0 < len(document["events"]) <= MOST_EVENTS
     assert document["events"][-1] == [3, 1000.0, 2000.0]
-    assert document["hidden"] == {"loading": 1.0, "copy": None}
+    assert document["hidden"] == {"loading": pytest.approx(0.9998), "copy": None}
 
 
 def test_torch_s_own_profiler_is_understood() -> None:

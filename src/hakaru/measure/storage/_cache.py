@@ -10,14 +10,16 @@ import ctypes
 import mmap
 import os
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from hakaru.errors import HakaruError
+from hakaru.measure.datasets._files import open_regular, sync_file_system
+from hakaru.measure.numbers import share
 
 MOST_LEFT = 0.02  # of the bytes, where an eviction counts as whole
 MOST_LOOKED_AT = 2_000  # files; of more, as many spread over all
@@ -46,22 +48,7 @@ class Eviction:
             return (
                 "nobody can tell whether the files left the page cache: they belong to another user"
             )
-        return f"{self.left:.0%} of the files stayed in the page cache"
-
-
-def files_below(path: Path) -> list[Path]:
-    """The file itself, or all files in a folder and its folders, in a fixed order."""
-    if path.is_file():
-        return [path]
-    found = [
-        Path(folder, name)
-        for folder, _, names in os.walk(path)
-        for name in names
-        if not os.path.islink(os.path.join(folder, name))  # noqa: PTH114, PTH118 - a Path a file is slow
-    ]
-    if not found:
-        raise HakaruError(f"{path} has no files; expected a data set there")
-    return sorted(found)
+        return f"{share(self.left)} of the files stayed in the page cache"
 
 
 def evict(paths: Iterable[Path]) -> Eviction:
@@ -83,56 +70,42 @@ def cached_share(paths: Sequence[Path]) -> float | None:
     step = max(1, -(-len(paths) // MOST_LOOKED_AT))
     total = cached = 0
     for path in paths[::step]:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if not _may_look(path):
-                return None
+        with _opened(path) as handle:
+            found = os.fstat(handle)
+            if not (found.st_uid == os.geteuid() or os.access(path, os.W_OK)):
+                return None  # of files that one may not write, kernels since 5.2 call every page cached
+            size = found.st_size
             total += size
-            cached += min(size, _resident_bytes(file.fileno(), size)) if size else 0
+            cached += min(size, _resident_bytes(handle, size)) if size else 0
     return cached / total if total else 0.0
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """A regular file, and never through a link."""
+    handle = open_regular(path)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _write_out(files: Sequence[Path]) -> None:
     """Dirty pages cannot be dropped."""
-    if len(files) > FEW and _sync_file_systems(files):
+    if len(files) > FEW:
+        for folder in {path.parent.stat().st_dev: path.parent for path in files}.values():
+            sync_file_system(folder)
         return
     for path in files:
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            with suppress(OSError):  # a read-only file system has nothing to write
-                os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
-def _sync_file_systems(files: Sequence[Path]) -> bool:
-    """One call for each file system; False where the C library lacks it."""
-    syncfs = getattr(ctypes.CDLL(None), "syncfs", None)
-    if syncfs is None:
-        return False
-    each_of = {os.stat(path.parent).st_dev: path for path in files}  # noqa: PTH116
-    for path in each_of.values():
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            syncfs(fd)
-        finally:
-            os.close(fd)
-    return True
+        with _opened(path) as handle, suppress(OSError):  # a read-only one has nothing to write
+            os.fsync(handle)
 
 
 def _drop(path: Path) -> int:
     """The file's size."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        return os.fstat(fd).st_size
-    finally:
-        os.close(fd)
-
-
-def _may_look(path: Path) -> bool:
-    """Of files that one may not write, kernels since 5.2 call every page cached."""
-    return os.access(path, os.W_OK) or path.stat().st_uid == os.geteuid()
+    with _opened(path) as handle:
+        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        return os.fstat(handle).st_size
 
 
 def _resident_bytes(fd: int, size: int) -> int:

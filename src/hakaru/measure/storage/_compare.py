@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from hakaru.measure.numbers import share
 from hakaru.measure.statistics import LEAST_LEVEL, Interval, median_interval
 from hakaru.registry import listed
 
@@ -48,8 +49,8 @@ def _fastest(rates: Mapping[str, Sequence[float]], state: str) -> str:
         found = against[second]
         assert found is not None
         return (
-            f"{state.capitalize()}: {first} is the fastest layout, {_percent(found.median - 1)} faster than "
-            f"{second} ({_percent(found.low - 1)} to {_percent(found.high - 1)})."
+            f"{state.capitalize()}: {first} is the fastest layout, {share(found.median - 1)} faster than "
+            f"{second} ({share(found.low - 1)} to {share(found.high - 1)})."
         )
     return f"{state.capitalize()}: {first} is ahead, but not surely faster than {listed(near)}."
 
@@ -61,13 +62,13 @@ def _cost_of_files(rates: Mapping[str, Sequence[float]], archive: str) -> str:
         return ""
     if found.high < 1 - MATTERS:
         return (
-            f"One file a sample loads {_percent(1 - found.median)} slower than {archive} "
-            f"({_percent(1 - found.high)} to {_percent(1 - found.low)})."
+            f"One file a sample loads {share(1 - found.median)} slower than {archive} "
+            f"({share(1 - found.high)} to {share(1 - found.low)})."
         )
     if found.low > 1 + MATTERS:
         return (
-            f"One file a sample loads {_percent(found.median - 1)} faster than {archive} "
-            f"({_percent(found.low - 1)} to {_percent(found.high - 1)})."
+            f"One file a sample loads {share(found.median - 1)} faster than {archive} "
+            f"({share(found.low - 1)} to {share(found.high - 1)})."
         )
     if found.low > 1 - MATTERS:
         return f"One file a sample costs nothing against {archive} here."
@@ -75,8 +76,8 @@ def _cost_of_files(rates: Mapping[str, Sequence[float]], archive: str) -> str:
 
 
 def _signed(found: Interval) -> str:
-    return f"{found.low - 1:+.0%} to {found.high - 1:+.0%}"
+    return f"{_with_sign(found.low - 1)} to {_with_sign(found.high - 1)}"
 
 
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if abs(share) >= 0.095 else f"{share:.1%}"
+def _with_sign(change: float) -> str:
+    return f"{'+' if change > 0 else ''}{share(change)}"

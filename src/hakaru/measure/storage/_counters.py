@@ -33,18 +33,20 @@ NETWORK = (
     "9p",
     "virtiofs",
 )
+LOCAL = ("fuse.fuse-overlayfs",)  # of containers without root
 IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 
-Label = Literal["from the device", "cached", "partly cached", "unknown"]
+Label = Literal["from the device", "over the network", "cached", "partly cached", "unknown"]
+OF_STORAGE: tuple[Label, ...] = ("from the device", "over the network")
 
 
-def label_of(read_bytes: int | None, delivered_bytes: int) -> Label:
-    """Where the delivered bytes came from."""
+def label_of(read_bytes: int | None, delivered_bytes: int, is_remote: bool = False) -> Label:
+    """Where the delivered bytes came from; `is_remote` is a file system without a device of this host's."""
     if read_bytes is None or delivered_bytes <= 0:
         return "unknown"
     share = read_bytes / delivered_bytes
     if share >= FROM_DEVICE:
-        return "from the device"
+        return "over the network" if is_remote else "from the device"
     return "cached" if share <= CACHED else "partly cached"
 
 
@@ -85,7 +87,10 @@ class FileSystem:
 
     @property
     def is_remote(self) -> bool:
-        return self.type in NETWORK or self.type.startswith("fuse.")
+        """What is read comes over a network; its server's memory or devices are not seen from here."""
+        if self.device is not None:
+            return False
+        return self.type in NETWORK or (self.type.startswith("fuse.") and self.type not in LOCAL)
 
     @cached_property
     def disk(self) -> str | None:

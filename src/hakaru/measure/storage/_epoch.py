@@ -33,10 +33,11 @@ class Epoch:
     delivered_bytes: int
     read_bytes: int | None
     device_bytes: int | None
+    is_remote: bool = False
 
     @property
     def label(self) -> Label:
-        return label_of(self.read_bytes, self.delivered_bytes)
+        return label_of(self.read_bytes, self.delivered_bytes, self.is_remote)
 
     @property
     def from_device(self) -> float | None:
@@ -83,6 +84,8 @@ class _Tally:
     computed: float = 0.0
     num_bytes: int = 0
     num_samples: int = 0
+    read: int | None = None
+    disk: int | None = None
 
     def take(self, num_samples: int, num_bytes: int, asked: float, got: float, done: float) -> None:
         if self.num_samples:
@@ -100,12 +103,14 @@ def run_epoch(group: Group, loader: Loader, store: Store, consumer: Consumer, nu
     order = loader.order(number)
     group.ranks.barrier()
     before, disk_before = loader.read_bytes(), _disk_bytes(store.below)
-    tally, seen = _consume(loader.epoch(number), consumer)
-    read = _counted(_difference(loader.read_bytes(), before), store.below)
-    group.ranks.barrier()  # the disk is the host's: all of its ranks have read
-    disk = _difference(_disk_bytes(store.below), disk_before)
-    _check(seen, [index for batch in order for index in batch], tally.num_bytes, store)
-    return _together(group, tally, read, disk)
+    tally, seen = group.together(lambda: _consume(loader.epoch(number), consumer))
+    tally.read = _difference(loader.read_bytes(), before)
+    tally.disk = _difference(
+        _disk_bytes(store.below), disk_before
+    )  # all ranks of the host have read
+    wanted = [index for batch in order for index in batch]
+    group.together(lambda: _check(seen, wanted, tally.num_bytes, store))
+    return _together(group, tally, store)
 
 
 def _consume(batches: Iterable[Batch], consumer: Consumer) -> tuple[_Tally, list[int]]:
@@ -128,20 +133,22 @@ def _consume(batches: Iterable[Batch], consumer: Consumer) -> tuple[_Tally, list
         asked = done
 
 
-def _together(group: Group, tally: _Tally, read: int | None, disk: int | None) -> Epoch:
+def _together(group: Group, tally: _Tally, store: Store) -> Epoch:
     """The slowest rank's times: a job is as fast as that one."""
     every: list[_Tally] = group.share(tally)
     slowest = max(every, key=lambda each: each.end - each.begin)
-    disks = group.of_hosts(disk)
+    disks = group.of_hosts(tally.disk)
+    delivered = sum(each.num_bytes for each in every)
     return Epoch(
         seconds=slowest.end - slowest.begin,
         first_s=slowest.first,
         waited_s=slowest.waited,
         computed_s=slowest.computed,
         num_samples=sum(each.num_samples for each in every),
-        delivered_bytes=sum(each.num_bytes for each in every),
-        read_bytes=group.total(read),
+        delivered_bytes=delivered,
+        read_bytes=store.counted(group.total(tally.read), delivered),
         device_bytes=None if None in disks else sum(disks),
+        is_remote=store.is_remote,
     )
 
 
@@ -159,11 +166,6 @@ def _check(seen: list[int], wanted: list[int], num_bytes: int, store: Store) -> 
 
 def _disk_bytes(below: FileSystem | None) -> int | None:
     return below.read_bytes() if below is not None else None
-
-
-def _counted(read: int | None, below: FileSystem | None) -> int | None:
-    """Some network file systems do not count what processes read: without a device, none means unknown."""
-    return None if below is None or (below.device is None and not read) else read
 
 
 def _difference(after: int | None, before: int | None) -> int | None:

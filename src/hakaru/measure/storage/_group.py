@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hakaru.errors import HakaruError
+from hakaru.measure._base import WrongResult
 from hakaru.measure.context import Ranks
 from hakaru.measure.place import host_name
 from hakaru.measure.storage._order import Share
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,26 @@ class Group:
     def share(self, value: Any) -> list[Any]:
         return share(self.ranks, value)
 
-    def agree(self, problem: str | None) -> None:
+    def agree(self, problem: str | Exception | None) -> None:
         """One rank's problem is everybody's: all of them raise it, and nobody waits for who is gone."""
-        if found := next((each for each in self.share(problem) if each), None):
-            raise HakaruError(found)
+        is_wrong = isinstance(problem, WrongResult)
+        told = None if problem is None else (is_wrong, _worded(problem))
+        if found := next((each for each in self.share(told) if each), None):
+            raise WrongResult(found[1]) if found[0] else HakaruError(found[1])
+
+    def together(self, act: Callable[[], T]) -> T:
+        """Every rank does it, and none goes on before all have; a problem of one is raised by all."""
+        try:
+            found = act()
+        except Exception as error:
+            self.agree(error)
+            raise
+        self.agree(None)
+        return found
+
+    def firsts(self, act: Callable[[], T]) -> T | None:
+        """The first rank of each host does it; None on the others."""
+        return self.together(lambda: act() if self.is_first else None)
 
     def total(self, value: int | None) -> int | None:
         """The sum over all ranks; unknown where one of them does not know."""
@@ -59,6 +78,16 @@ class Group:
         every = self.share(value)
         firsts = [at for at, host in enumerate(self.hosts) if self.hosts.index(host) == at]
         return [every[at] for at in firsts]
+
+
+def _worded(problem: str | Exception) -> str:
+    """The kernel's refusals name a file and say why; what nobody foresaw keeps the name of its kind."""
+    if isinstance(problem, OSError) and problem.strerror:
+        where = f"{problem.filename}: " if problem.filename else ""
+        return f"{where}{problem.strerror}"
+    if isinstance(problem, str | HakaruError | WrongResult):
+        return str(problem)
+    return f"{type(problem).__name__}: {problem}"
 
 
 def share(ranks: Ranks, value: Any) -> list[Any]:

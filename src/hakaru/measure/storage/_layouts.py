@@ -9,20 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hakaru.errors import HakaruError
 from hakaru.measure._base import Part, Value
 from hakaru.measure.context import Context
 from hakaru.measure.storage._compare import answer
 from hakaru.measure.storage._consumer import Nothing
+from hakaru.measure.storage._counters import OF_STORAGE
 from hakaru.measure.storage._epoch import Epoch, run_epoch
+from hakaru.measure.storage._folder import TEMPORARY, data_folder
 from hakaru.measure.storage._group import Group
 from hakaru.measure.storage._loader import Loader, Plan
 from hakaru.measure.storage._store import (
-    TEMPORARY,
+    NULL,
     Store,
     check_layout,
-    data_folder,
     existing_store,
-    is_dataset,
+    holds_dataset,
     open_store,
 )
 from hakaru.measure.verdict import Verdict
@@ -30,6 +32,15 @@ from hakaru.measure.verdict import Verdict
 COLD, WARM = "cold", "warm"
 STATES = (COLD, WARM)
 MOST_ROUNDS, LEAST_ROUNDS = 12, 2
+SEEN = {
+    "cached": "the bytes came from memory all the same",
+    "partly cached": "some of the bytes came from memory all the same",
+    "unknown": "nobody can tell where the bytes came from",
+}
+WHERE_NULL_IS = (
+    "layout=null reads nothing, so that it is no layout to compare; what the loader does without storage "
+    "says: hakaru bench run data-size --param layout=null"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,8 @@ class Comparison:
 
     def __init__(self, context: Context, settings: Settings) -> None:
         for name in settings.layouts:
-            check_layout(name)
+            if check_layout(name) == NULL:
+                raise HakaruError(WHERE_NULL_IS)
         self.settings, self.group = settings, Group.of(context.ranks)
         self.pin = context.torch_device != "cpu"
 
@@ -73,12 +85,12 @@ class Comparison:
                 run_epoch(self.group, entry.loader, entry.store, Nothing(), 0)
             self._take_turns(entries, begin, budget_s)
             for entry in entries.values():
-                entry.store.check()
+                self.group.together(entry.store.check)
         return self._parts(entries)
 
     def _open(self, stack: ExitStack, folder: Path) -> dict[str, _Entry]:
-        if is_dataset(folder):
-            store = stack.enter_context(existing_store(folder))
+        if holds_dataset(self.group, folder):
+            store = stack.enter_context(existing_store(self.group, folder))
             return {store.layout: self._entry(stack, store)}
         keep = self.settings.path != TEMPORARY
         names, mib = dict.fromkeys(self.settings.layouts), self.settings.mib
@@ -100,7 +112,10 @@ class Comparison:
             decode=given.decode,
             share=self.group.share_of_data,
         )
-        return _Entry(store, stack.enter_context(Loader(store.source, plan, pin=self.pin)))
+        loader = Loader(store.source, plan, pin=self.pin)
+        stack.callback(loader.close)
+        self.group.together(loader.start)
+        return _Entry(store, loader)
 
     def _take_turns(self, entries: Mapping[str, _Entry], begin: float, budget_s: float) -> None:
         """Forwards and backwards in turn, as long as one more round fits the time."""
@@ -128,7 +143,9 @@ class Comparison:
         parts = []
         for state in STATES:
             rates = {
-                name: [each.rate for each in entry.epochs[state]] for name, entry in entries.items()
+                name: [each.rate for each in entry.epochs[state]]
+                for name, entry in entries.items()
+                if not _problem(entry, state)
             }
             words = answer(rates, state)
             parts += [_part(self.settings, entry, state, words) for entry in entries.values()]
@@ -146,23 +163,35 @@ def _part(settings: Settings, entry: _Entry, state: str, words: str) -> Part:
         samples["from_device"] = known
     mib: Value = max(1, round(entry.store.total_bytes / (1 << 20)))
     parameters: dict[str, Value] = {"layout": entry.store.layout, "state": state, "mib": mib}
-    facts = _facts(settings, entry, epochs, words)
-    if state == COLD and (entry.was_cached or facts["label"] == "cached"):
-        why = entry.eviction or "the bytes came from memory all the same"
-        reason = f"the epoch was not cold: {why}, so that this is not the speed of storage"
+    facts = _facts(settings, entry, state, words)
+    if reason := _problem(entry, state):
         return Part(samples, parameters, facts=facts, verdict=Verdict.NOT_MEASURED, reason=reason)
     return Part(samples, parameters, facts=facts)
 
 
-def _facts(
-    settings: Settings, entry: _Entry, epochs: Sequence[Epoch], words: str
-) -> dict[str, Any]:
+def _problem(entry: _Entry, state: str) -> str:
+    """Why cold epochs are no measurement of storage; empty where they are one."""
+    label = _least(entry.epochs[state]).label
+    if state != COLD or (label in OF_STORAGE and not entry.was_cached):
+        return ""
+    below = entry.store.below
+    why = entry.eviction or SEEN.get(label, "")
+    if label == "unknown" and below is not None and below.explain():
+        why = below.explain()
+    return f"the epoch was not surely cold: {why}, so that this is not the speed of storage"
+
+
+def _least(epochs: Sequence[Epoch]) -> Epoch:
+    """The one whose bytes came least from the device; one that nobody knows of counts as such."""
+    return min(epochs, key=lambda each: -1.0 if each.from_device is None else each.from_device)
+
+
+def _facts(settings: Settings, entry: _Entry, state: str, words: str) -> dict[str, Any]:
     """Bytes are the last epoch's; the label is of that one whose bytes came least from the device."""
-    below, last = entry.store.below, epochs[-1]
-    known = [each for each in epochs if each.from_device is not None]
-    least = min(known, key=lambda each: each.from_device or 0.0, default=last)
+    below, epochs = entry.store.below, entry.epochs[state]
+    last = epochs[-1]
     return {
-        "label": least.label,
+        "label": _least(epochs).label,
         "read_bytes": last.read_bytes,
         "delivered_bytes": last.delivered_bytes,
         "device_counter_bytes": last.device_bytes,

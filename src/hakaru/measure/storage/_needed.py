@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from hakaru.measure.numbers import amount
+from hakaru.measure.storage._counters import OF_STORAGE
 from hakaru.measure.storage._epoch import Epoch
 
 TIMES = (2, 4, 8)
@@ -14,7 +16,7 @@ TIMES = (2, 4, 8)
 
 @dataclass(frozen=True)
 class Needed:
-    """Rates in MB/s; the loader's is from the device only where its label says so."""
+    """Rates in MB/s; the loader's is storage's only where its label says so."""
 
     now: float
     loader: float | None
@@ -22,28 +24,30 @@ class Needed:
 
     def delivers(self, times: float) -> bool | None:
         """None where the loader's rate is not known to be storage's."""
-        if self.loader is None or self.label != "from the device":
+        if self.loader is None or self.label not in OF_STORAGE:
             return None
         return self.loader >= self.now * times
 
     @property
     def sentence(self) -> str:
-        need = f"Without waiting for data, training takes {self.now:,.3g} MB/s"
+        need = f"Without waiting for data, training takes {amount(self.now, 'MB/s')}"
         if self.loader is None:
             return f"{need}. There was no time to measure what the loader delivers."
-        found = f"{need}; the loader alone delivers {self.loader:,.3g} MB/s"
-        if self.label != "from the device":
+        found = f"{need}; the loader alone delivers {amount(self.loader, 'MB/s')}"
+        if self.label not in OF_STORAGE:
             why = {"unknown": "unknown where from"}.get(self.label, self.label)
             return f"{found}, {why}: that says nothing of storage."
+        return f"{found} {self.label}, {self._judgement()}."
+
+    def _judgement(self) -> str:
         if not self.delivers(1):
-            return f"{found} from the device, which is too little already now."
+            return "which is too little already now"
         enough = [times for times in TIMES if self.delivers(times)]
         if len(enough) == len(TIMES):
-            return f"{found} from the device, enough for a device {TIMES[-1]} times as fast."
+            return f"enough for a device {TIMES[-1]} times as fast"
         if not enough:
-            return f"{found} from the device, too little for a device {TIMES[0]} times as fast."
-        more = TIMES[len(enough)]
-        return f"{found} from the device, enough for a device {enough[-1]} times as fast, but not {more}."
+            return f"too little for a device {TIMES[0]} times as fast"
+        return f"enough for a device {enough[-1]} times as fast, but not {TIMES[len(enough)]}"
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Any
 
 from hakaru.errors import HakaruError
@@ -11,22 +12,28 @@ from hakaru.measure._base import AUTO, Part, Value
 from hakaru.measure.storage._consumer import NONE, sizes_of
 from hakaru.measure.storage._epoch import Epoch
 from hakaru.measure.storage._fit import SizeFit, fit_sizes
+from hakaru.measure.storage._folder import TEMPORARY
 from hakaru.measure.storage._memory import MIB, Room
 from hakaru.measure.storage._needed import Needed, needed_by
 from hakaru.measure.storage._sizes import Schedule
-from hakaru.measure.storage._store import TEMPORARY
+from hakaru.measure.storage._store import NULL
+from hakaru.measure.storage._supply import Supply, supply_words
 from hakaru.measure.storage._timeline import Timeline
 
 HOW_TO_GET_MORE = (
     "The memory of the loader could not be limited ({why}), so that all sizes fit into it. For larger ones "
-    "run this as root where control groups are writable, or name sizes above the machine's memory: "
-    "--param sizes=…GiB"
+    "run this as root where control groups are writable, or take the machine's memory: --param memory=machine"
+)
+
+
+WITHOUT_STORAGE = (
+    "The null layout reads nothing: this is what training and the loader do without storage."
 )
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`memory` is in MiB, or auto; 0 is the machine's. `most_bytes_s` holds the loader back, for tests."""
+    """`memory` is in MiB, auto or machine, as 0 is too. `most_bytes_s` holds the loader back, for tests."""
 
     model: str = "alexnet"
     layout: str = "packed"
@@ -86,7 +93,14 @@ def parts_of(
     times = {
         point.total_bytes / MIB: [each.seconds for each in point.steady] for point in result.points
     }
-    fit = fit_sizes(times, memory.mib)
+    labels = {
+        point.total_bytes / MIB: [each.label for each in point.steady] for point in result.points
+    }
+    fit = fit_sizes(times, memory.mib, labels)
+    sentences = [fit.sentence if settings.layout != NULL else WITHOUT_STORAGE]
+    if settings.model != NONE and (supplied := _supply_words(settings, result, memory)):
+        sentences.append(supplied)
+    fit = replace(fit, sentence=" ".join(sentences))
     steady = result.points[-1].steady if settings.model != NONE else []
     needed = needed_by(steady, result.loader_only)
     notes = _notes(settings, plan, result, memory)
@@ -107,6 +121,18 @@ def _samples(settings: Settings, point: Point) -> dict[str, Sequence[float]]:
         found["stall"] = [each.stall for each in point.steady]
         found["au"] = [each.utilisation for each in point.steady]
     return dict(found)
+
+
+def _supply_words(settings: Settings, result: Result, memory: Memory) -> str:
+    found = [
+        Supply(
+            point.total_bytes / MIB,
+            median(each.stall for each in point.steady),
+            frozenset("cached" if settings.layout == NULL else each.label for each in point.steady),
+        )
+        for point in result.points
+    ]
+    return supply_words(found, memory.mib)
 
 
 def _facts(settings: Settings, point: Point, memory: Memory, image: int) -> dict[str, Any]:

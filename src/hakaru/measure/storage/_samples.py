@@ -24,6 +24,8 @@ WARM_UP = -1  # in place of an index: nothing is read
 MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32).reshape(3, 1, 1)
 DEVIATION = np.array([0.229, 0.224, 0.225], dtype=np.float32).reshape(3, 1, 1)
 NUM_CLASSES = 1000  # that the networks know
+MOST_PIXELS = 1 << 26  # of an image, 200 MB of memory: a small file may claim any number
+MOST_WORDS = 120  # of what Pillow says
 NULL_BYTES = 115_131  # ILSVRC2012's mean
 
 Floats = NDArray[np.float32]
@@ -135,18 +137,25 @@ def raw_pixels(sample: Sample, image: int) -> NDArray[np.uint8]:
 
 
 def jpeg_pixels(sample: Sample, image: int) -> NDArray[np.uint8]:
-    """A real image, decoded and scaled to a square."""
+    """A real image, decoded and scaled to a square; whatever Pillow raises means that it is none."""
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(sample.data)) as opened:
-            found = opened.convert("RGB").resize((image, image))
-    except OSError:
+            width, height = opened.size
+            if width * height <= MOST_PIXELS:
+                found = opened.convert("RGB").resize((image, image))
+                return np.asarray(found, dtype=np.uint8).transpose(2, 0, 1)
+    except Exception as error:
         raise HakaruError(
-            f"sample {sample.key!r} is no image that Pillow reads; synthetic data sets hold no images: use "
-            "decode=raw, or pack a folder of images with: hakaru bench pack"
+            f"sample {sample.key!r} is no image that Pillow reads ({type(error).__name__}: "
+            f"{str(error)[:MOST_WORDS]}); synthetic data sets hold no images: use decode=raw, or pack a "
+            "folder of images with: hakaru bench pack"
         ) from None
-    return np.asarray(found, dtype=np.uint8).transpose(2, 0, 1)
+    raise HakaruError(
+        f"sample {sample.key!r} is an image of {width:,} × {height:,} pixels; expected {MOST_PIXELS:,} "
+        "pixels at most: leave it out of the data set, or make it smaller"
+    )
 
 
 def _scale(image: NDArray[np.uint8], out: Floats) -> None:

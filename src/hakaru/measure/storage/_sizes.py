@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -48,6 +48,7 @@ class Speed:
     compute_s_per_mib: float
     cold_s_per_mib: float  # of the loader alone, from the device
     memory_mib: float
+    write_s_per_mib: float = 0.0
 
     def cold_s(self, mib: float) -> float:
         return mib * max(self.compute_s_per_mib, self.cold_s_per_mib)
@@ -72,12 +73,14 @@ class Schedule:
         return f"{listed} MiB did not fit the time: measure them with a larger --budget."
 
 
-def schedule(sizes: Sequence[int], speed: Speed, budget_s: float) -> Schedule:
-    """As much as the time allows; the smallest size alone is always measured."""
+def schedule(
+    sizes: Sequence[int], speed: Speed, budget_s: float, made: Collection[int] = ()
+) -> Schedule:
+    """As much as the time allows; the smallest size alone is always measured. `made` need not be written."""
     kept, left_out = list(sizes), list[int]()
     while True:
         for num in range(MOST_EPOCHS, LEAST_EPOCHS - 1, -1):
-            if _cost_s(kept, num, speed) <= budget_s:
+            if _cost_s(kept, num, speed, made) <= budget_s:
                 return Schedule(tuple(kept), num, tuple(sorted(left_out)))
         if len(kept) == 1:
             return Schedule(tuple(kept), LEAST_EPOCHS, tuple(sorted(left_out)))
@@ -85,10 +88,11 @@ def schedule(sizes: Sequence[int], speed: Speed, budget_s: float) -> Schedule:
         kept.remove(left_out[-1])
 
 
-def _cost_s(sizes: Sequence[int], num: int, speed: Speed) -> float:
-    """Of all epochs, and of the loader alone on the largest."""
+def _cost_s(sizes: Sequence[int], num: int, speed: Speed, made: Collection[int]) -> float:
+    """Of all epochs, of the loader alone on the largest, and of writing what is not there."""
     each = sum(START_S + speed.cold_s(mib) + num * speed.steady_s(mib) for mib in sizes)
-    return each + speed.cold_s(max(sizes))
+    written = sum(mib for mib in sizes if mib not in made)
+    return each + speed.cold_s(max(sizes)) + speed.write_s_per_mib * written
 
 
 def _least_needed(sizes: Sequence[int], memory_mib: float) -> int:

@@ -1,4 +1,4 @@
-"""Where the data of a measurement lies: made for it, evicted from memory, and the device below.
+"""The data of a measurement: made for it, evicted from memory, and the device below.
 
 On a path of the user's the data sets stay, because large ones take long to make; those in a temporary folder
 go with the measurement.
@@ -6,14 +6,12 @@ go with the measurement.
 
 from __future__ import annotations
 
-import glob
-import os
-import re
 import shutil
-import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,20 +20,17 @@ from numpy.typing import NDArray
 from hakaru.errors import HakaruError
 from hakaru.measure._base import WrongResult
 from hakaru.measure.datasets import Reader, layout_names, open_dataset
-from hakaru.measure.place import host_name
+from hakaru.measure.datasets._manifest import is_dataset
 from hakaru.measure.storage._cache import Eviction, evict
-from hakaru.measure.storage._counters import IN_MEMORY, FileSystem, file_system_of
+from hakaru.measure.storage._counters import CACHED, FROM_DEVICE, FileSystem, file_system_of
 from hakaru.measure.storage._group import Group
 from hakaru.measure.storage._samples import NULL_BYTES, Null, Source
-from hakaru.measure.truth import is_running
-from hakaru.registry import hint
+from hakaru.registry import hint, listed
 
 MIB = 1 << 20
-TEMPORARY = "temporary"  # in place of a path
 NULL = "null"  # the layout that reads nothing
 SEED = 0
 CHECKED = 8  # samples of which the checksum is compared at the end
-FOLDERS = ("TMPDIR", "/var/tmp", "/tmp", ".")
 
 
 def layouts() -> tuple[str, ...]:
@@ -58,16 +53,34 @@ class Store:
     lengths: NDArray[np.uint64]
     files: tuple[Path, ...] = ()
     below: FileSystem | None = None
+    write_s: float | None = None  # what making it took; None where it was there
+    _counts: list[int] = field(default_factory=list)  # reads of an epoch that all were counted
 
     @property
     def total_bytes(self) -> int:
         return int(self.lengths.sum())
 
+    @property
+    def is_remote(self) -> bool:
+        return self.below is not None and self.below.is_remote
+
+    def counted(self, read: int | None, delivered: int) -> int | None:
+        """What all ranks read in an epoch, as far as it is known.
+
+        Some network file systems do not count what processes read: without a device, none means unknown
+        until an epoch showed that reads are counted.
+        """
+        if self.below is None or read is None or self.below.device is not None:
+            return None if self.below is None else read
+        if read >= FROM_DEVICE * delivered:
+            self._counts.append(read)
+        return read if self._counts or read > CACHED * delivered else None
+
     def evict(self, group: Group) -> Eviction | None:
         """All hosts drop the files from their memory; None where there are none. The worst host counts."""
         if not self.files:
             return None
-        own = evict(self.files) if group.is_first else None
+        own = group.firsts(lambda: evict(self.files))
         found: list[Eviction] = [each for each in group.share(own) if each is not None]
         unknown = [each for each in found if each.left is None]
         return unknown[0] if unknown else max(found, key=lambda each: each.left or 0.0)
@@ -85,39 +98,19 @@ class Store:
 
 
 @contextmanager
-def data_folder(group: Group, path: str) -> Iterator[Path]:
-    """The user's folder, or a new one on a local disk that is removed at the end."""
-    if path != TEMPORARY:
-        folder = Path(path).expanduser().absolute()
-        missing = f"path={path}: this is no folder; make it first: mkdir -p {path}"
-        group.agree(None if folder.is_dir() else missing)
-        yield folder
-        return
-    own, problem = None, None
-    if group.is_first:
-        try:
-            own = _temporary_folder(_on_a_disk())
-        except HakaruError as error:
-            problem = str(error)
-    group.agree(problem)
-    try:
-        yield group.share(own)[group.leader]
-        group.ranks.barrier()  # nobody reads any more
-    finally:
-        if own is not None:
-            shutil.rmtree(own, ignore_errors=True)
-
-
-@contextmanager
 def open_store(group: Group, folder: Path, layout: str, mib: int, keep: bool) -> Iterator[Store]:
-    """A data set of this size and layout in a folder; made where it is missing."""
+    """A data set of this size and layout in a folder; made where it is missing, and then removed or kept."""
     if layout == NULL:
         yield null_store(mib * MIB)
         return
-    target = folder / f"hakaru-{layout}-{mib}MiB-seed{SEED}"
+    target = path_of(folder, layout, mib)
+    keep = keep or is_dataset(target)
+    is_there, begin = is_made(group, folder, layout, mib), time.monotonic()
     reader = _opened(group, target, layout, mib)
+    (seconds,) = group.ranks.maximum(time.monotonic() - begin)
     try:
-        yield _store_of(reader, target)
+        store = group.together(lambda: _store_of(reader, target))
+        yield store if is_there else replace(store, write_s=seconds)
     finally:
         reader.close()
         if group.is_first and not keep:
@@ -125,14 +118,32 @@ def open_store(group: Group, folder: Path, layout: str, mib: int, keep: bool) ->
 
 
 @contextmanager
-def existing_store(folder: Path) -> Iterator[Store]:
+def existing_store(group: Group, folder: Path) -> Iterator[Store]:
     """A data set that the user packed."""
-    with open_dataset(folder) as reader:
-        yield _store_of(reader, folder)
+    with group.together(lambda: open_dataset(folder)) as reader:
+        yield group.together(lambda: _store_of(reader, folder))
 
 
-def is_dataset(folder: Path) -> bool:
-    return (folder / "manifest.json").is_file()
+def path_of(folder: Path, layout: str, mib: int) -> Path:
+    """Where a data set of this layout and size is kept."""
+    return folder / f"hakaru-{layout}-{mib}MiB-seed{SEED}"
+
+
+def is_made(group: Group, folder: Path, layout: str, mib: int) -> bool:
+    """Whether nobody needs to write it; what reads nothing never is."""
+    return layout == NULL or all(group.share(is_dataset(path_of(folder, layout, mib))))
+
+
+def holds_dataset(group: Group, folder: Path) -> bool:
+    """Whether the folder is a data set itself, which all hosts must see alike."""
+    seen = group.share(is_dataset(folder))
+    if any(seen) and not all(seen):
+        missing = sorted({host for host, sees in zip(group.hosts, seen, strict=True) if not sees})
+        raise HakaruError(
+            f"{folder} is a data set, but not on {listed(missing)}: use a folder that all hosts share, or "
+            "copy it to each of them"
+        )
+    return all(seen)
 
 
 def null_store(total_bytes: int) -> Store:
@@ -144,45 +155,22 @@ def _opened(group: Group, target: Path, layout: str, mib: int) -> Reader:
     """Rank 0 makes it, then the first rank of each host that does not see rank 0's, then all open it."""
     from hakaru.measure.datasets.synthetic import ensure
 
-    reader: Reader | None = None
-    problem: str | None = None
-    for is_turn in (group.ranks.rank == 0, group.is_first, True):
-        if is_turn and reader is None and problem is None:
-            try:
-                reader = ensure(target, layout, SEED, mib * MIB)
-            except HakaruError as error:
-                problem = str(error)
-        problem = next((each for each in group.share(problem) if each), None)
-    if reader is None or problem is not None:
-        if reader is not None:
-            reader.close()
-        raise HakaruError(str(problem))
-    return reader
+    found: Reader | None = None
+
+    def make(is_turn: bool) -> Reader | None:
+        return ensure(target, layout, SEED, mib * MIB) if is_turn and found is None else found
+
+    try:
+        for is_turn in (group.ranks.rank == 0, group.is_first, True):
+            found = group.together(partial(make, is_turn))
+    except BaseException:
+        if found is not None:
+            found.close()
+        raise
+    assert found is not None
+    return found
 
 
 def _store_of(reader: Reader, folder: Path) -> Store:
     files = tuple(reader.paths())
     return Store(reader.layout, reader, reader.lengths, files, file_system_of(folder))
-
-
-def _temporary_folder(parent: Path) -> Path:
-    """A new one; those that a killed process of this host and user left there are removed."""
-    stem = f"hakaru-data-{host_name()}-"
-    for folder in parent.glob(f"{glob.escape(stem)}*"):
-        found = re.fullmatch(r"(\d+)-\w+", folder.name.removeprefix(stem))
-        if found and not is_running(int(found[1])) and folder.stat().st_uid == os.geteuid():
-            shutil.rmtree(folder, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{stem}{os.getpid()}-", dir=parent))
-
-
-def _on_a_disk() -> Path:
-    """A folder for temporary files that lies on a disk: in memory nothing is ever cold."""
-    wanted = [os.environ.get(name, "") if name.isupper() else name for name in FOLDERS]
-    usable = [Path(each) for each in wanted if each and os.access(each, os.W_OK | os.X_OK)]
-    on_disk = [each for each in usable if file_system_of(each).type not in IN_MEMORY]
-    if not on_disk:
-        raise HakaruError(
-            f"no folder on a disk for the data set (looked at {', '.join(each for each in wanted if each)}); "
-            "name one: --param path=/a/folder"
-        )
-    return on_disk[0]

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from hakaru.measure._base import AUTO, Part
 from hakaru.measure.context import Context
-from hakaru.measure.node.memory import available_bytes
 from hakaru.measure.storage._consumer import (
     NONE,
     Consumer,
@@ -20,32 +19,18 @@ from hakaru.measure.storage._consumer import (
     null_batch,
 )
 from hakaru.measure.storage._epoch import run_epoch
+from hakaru.measure.storage._folder import TEMPORARY, data_folder
 from hakaru.measure.storage._group import Group
+from hakaru.measure.storage._limits import memory_of
 from hakaru.measure.storage._loader import Loader, Plan
-from hakaru.measure.storage._memory import MIB, Room, files_room
+from hakaru.measure.storage._memory import MIB
 from hakaru.measure.storage._outcome import Memory, Point, Result, Settings, parts_of
-from hakaru.measure.storage._sizes import (
-    LEAST_EPOCHS,
-    Schedule,
-    Speed,
-    has_shares,
-    parse_sizes,
-    schedule,
-)
-from hakaru.measure.storage._store import (
-    NULL,
-    TEMPORARY,
-    Store,
-    check_layout,
-    data_folder,
-    open_store,
-)
+from hakaru.measure.storage._sizes import LEAST_EPOCHS, Schedule, Speed, parse_sizes, schedule
+from hakaru.measure.storage._store import Store, check_layout, is_made, open_store
 from hakaru.measure.storage._trace import trace
-from hakaru.measure.truth import Unavailable
 
-USUAL_MIB, USUAL_MIB_ON_GPU = 32, 4096  # of files in memory
 LEAST_LIMIT_MIB = 16
-TRIAL_STEPS = 3
+TRIAL_STEPS, MOST_TRIAL_MIB = 3, 256
 FOR_TRACE_S = 3.0  # of the budget: the profiler takes a moment to start
 
 
@@ -61,91 +46,74 @@ class Sweep:
     def run(self, budget_s: float) -> list[Part]:
         begin = time.monotonic()
         with ExitStack() as stack:
-            memory = stack.enter_context(self._memory())
+            limit = memory_of(self.group, self.settings, self.device)
+            memory = stack.enter_context(limit)
             folder = stack.enter_context(data_folder(self.group, self.settings.path))
             consumer = find_consumer(self.settings.model, self.settings.image, self.device)
             stack.callback(consumer.close)
             smallest = parse_sizes(self.settings.sizes, memory.whole_mib)[0]
             speed = self._speed(folder, memory, consumer, smallest)
             spare_s = 0.0 if self.settings.model == NONE else FOR_TRACE_S
-            memory, plan = self._fitting(memory, speed, budget_s - self._since(begin) - spare_s)
+            left_s = budget_s - self._since(begin) - spare_s
+            memory, plan = self._fitting(memory, speed, left_s, folder)
             result = self._measure(folder, memory, consumer, plan, speed, begin + budget_s)
         return parts_of(self.settings, plan, result, memory, self.image)
 
-    @contextmanager
-    def _memory(self) -> Iterator[Memory]:
-        """A limit for the workers where it is asked for and can be had on all hosts."""
-        wanted = self._wanted_mib()
-        if not wanted or self.settings.layout == NULL:
-            machine = self._machine_mib()
-            yield Memory(machine, wanted or machine, None)
-            return
-        with ExitStack() as stack:
-            room, why = self._room(stack, wanted)
-            why = next((each for each in self.group.share(why) if each), "")
-            if why:
-                yield Memory(self._machine_mib(), wanted, None, why)
-            else:
-                yield Memory(wanted, wanted, room)
-
-    def _wanted_mib(self) -> int:
-        """The limit; 0 is none, as for sizes that are not shares of a memory."""
-        given = self.settings.memory
-        if given != AUTO:
-            return int(given)
-        if not has_shares(self.settings.sizes):
-            return 0
-        return USUAL_MIB if self.device == "cpu" else USUAL_MIB_ON_GPU
-
-    def _room(self, stack: ExitStack, mib: int) -> tuple[Room | None, str]:
-        """This rank's part of its host's memory, or why there is none."""
-        if not self.settings.workers:
-            return None, "it is a limit for loader workers, and workers=0 has none"
-        try:
-            return stack.enter_context(files_room(max(1, mib // self.group.num_local))), ""
-        except Unavailable as problem:
-            return None, str(problem).rstrip(".")
-
-    def _fitting(self, memory: Memory, speed: Speed, left_s: float) -> tuple[Memory, Schedule]:
+    def _fitting(
+        self, memory: Memory, speed: Speed, left_s: float, folder: Path
+    ) -> tuple[Memory, Schedule]:
         """What the time allows. A memory that nobody named is halved before the largest size is left out."""
+        may_halve = self.settings.memory == AUTO and memory.room is not None
         smaller = memory
         while True:
-            sizes = parse_sizes(self.settings.sizes, smaller.whole_mib)
-            plan = schedule(sizes, replace(speed, memory_mib=smaller.mib), left_s)
-            if plan.sizes[-1] == sizes[-1]:
+            plan, largest = self._plan(smaller, speed, left_s, folder)
+            if plan.sizes[-1] == largest:
                 return smaller, plan
-            if (
-                self.settings.memory != AUTO
-                or memory.room is None
-                or smaller.mib <= LEAST_LIMIT_MIB
-            ):
-                break
+            if not may_halve or smaller.mib <= LEAST_LIMIT_MIB:
+                return memory, self._plan(memory, speed, left_s, folder)[0]
             smaller = smaller.halved()
-        sizes = parse_sizes(self.settings.sizes, memory.whole_mib)
-        return memory, schedule(sizes, speed, left_s)
 
-    def _machine_mib(self) -> int:
-        """Of the host that has least of it."""
-        least: int = min(self.group.share(available_bytes() or 0))
-        return max(1, least // MIB)
+    def _plan(
+        self, memory: Memory, speed: Speed, left_s: float, folder: Path
+    ) -> tuple[Schedule, int]:
+        """With the largest of the wanted sizes; those that are there already need not be written."""
+        sizes = parse_sizes(self.settings.sizes, memory.whole_mib)
+        made = [mib for mib in sizes if self._is_made(folder, mib)]
+        expected = replace(speed, memory_mib=memory.mib)
+        return schedule(sizes, expected, left_s, made), sizes[-1]
+
+    def _is_made(self, folder: Path, mib: int) -> bool:
+        return is_made(self.group, folder, self.settings.layout, mib)
 
     def _speed(self, folder: Path, memory: Memory, consumer: Consumer, smallest: int) -> Speed:
-        """How fast training computes on batches that are there, and how fast the loader reads alone."""
-        with self._loading(folder, memory, smallest) as (loader, store):
+        """How fast data sets are written, training computes, and the loader reads alone.
+
+        The smallest data set stays, because it is the first to be measured, unless it is too large for a trial.
+        """
+        trial = min(smallest, MOST_TRIAL_MIB)
+        with self._loading(folder, memory, trial, keep=trial == smallest) as (loader, store):
             store.evict(self.group)
             cold = run_epoch(self.group, loader, store, Nothing(), 0)
+        mib = cold.delivered_bytes / MIB
+        cold_s = cold.seconds / mib
+        # how fast one that was there has been written, nobody knows: about as fast as it is read
+        write_s = cold_s if store.write_s is None else store.write_s / mib
+        steps = cold.num_samples / (self.settings.batch * self.group.ranks.size)
+        return Speed(self._step_s(consumer) * steps / mib, cold_s, memory.mib, write_s)
+
+    def _step_s(self, consumer: Consumer) -> float:
+        """Of training on batches that are there."""
         batch = null_batch(self.image, self.settings.batch)
         consumer.step(batch)
         begin = time.monotonic()
         for _ in range(TRIAL_STEPS):
             consumer.step(batch)
-        (step_s,) = self.group.ranks.maximum((time.monotonic() - begin) / TRIAL_STEPS)
-        mib = cold.delivered_bytes / MIB
-        steps = cold.num_samples / (self.settings.batch * self.group.ranks.size)
-        return Speed(step_s * steps / mib, cold.seconds / mib, memory.mib)
+        return self._since(begin) / TRIAL_STEPS
 
     @contextmanager
-    def _loading(self, folder: Path, memory: Memory, mib: int) -> Iterator[tuple[Loader, Store]]:
+    def _loading(
+        self, folder: Path, memory: Memory, mib: int, keep: bool
+    ) -> Iterator[tuple[Loader, Store]]:
         given = self.settings
         plan = Plan(
             layout=given.layout,
@@ -156,15 +124,19 @@ class Sweep:
             share=self.group.share_of_data,
             most_bytes_s=given.most_bytes_s,
         )
-        keep = given.path != TEMPORARY
         group = memory.room.group if memory.room is not None else None
-        with (
-            open_store(self.group, folder, given.layout, mib, keep) as store,
-            Loader(store.source, plan, group, pin=self.device != "cpu") as loader,
-        ):
-            if memory.room is not None:
-                memory.room.settle(given.workers)
+        with ExitStack() as stack:
+            store = stack.enter_context(open_store(self.group, folder, given.layout, mib, keep))
+            loader = Loader(store.source, plan, group, pin=self.device != "cpu")
+            stack.callback(loader.close)
+            self.group.together(loader.start)
+            self._settle(memory)
             yield loader, store
+
+    def _settle(self, memory: Memory, have_read: bool = False) -> None:
+        """Put the limit into force."""
+        room, workers = memory.room, self.settings.workers
+        self.group.together(lambda: room.settle(workers, have_read) if room is not None else None)
 
     def _measure(
         self,
@@ -176,21 +148,26 @@ class Sweep:
         until: float,
     ) -> Result:
         result = Result()
+        keep = self.settings.path != TEMPORARY
         for mib in plan.sizes:
-            if result.points and self._is_late(until, 2 * result.points[-1].cold.seconds):
+            if result.points and self._is_late(until, self._least_s(folder, mib, result, speed)):
                 break
-            with self._loading(folder, memory, mib) as (loader, store):
+            with self._loading(folder, memory, mib, keep) as (loader, store):
                 point = self._cold(loader, store, consumer, mib)
-                if memory.room is not None:
-                    memory.room.settle(self.settings.workers, have_read=True)
+                self._settle(memory, have_read=True)
                 is_last = mib == plan.sizes[-1] and self.settings.model != NONE
                 spare_s = point.cold.seconds + FOR_TRACE_S if is_last else 0.0  # for what finishes
                 self._steady(point, loader, store, consumer, plan.num_epochs, until - spare_s)
                 result.points.append(point)
                 if mib == plan.sizes[-1]:
                     self._finish(result, loader, store, consumer, until)
-                store.check()
+                self.group.together(store.check)
         return result
+
+    def _least_s(self, folder: Path, mib: int, result: Result, speed: Speed) -> float:
+        """The least that one more size takes."""
+        writing_s = 0.0 if self._is_made(folder, mib) else speed.write_s_per_mib * mib
+        return writing_s + 2 * result.points[-1].cold.seconds
 
     def _cold(self, loader: Loader, store: Store, consumer: Consumer, mib: int) -> Point:
         eviction = store.evict(self.group)
@@ -222,7 +199,7 @@ class Sweep:
         if self.settings.model == NONE:
             return
         number = len(result.points[-1].steady) + 1
-        result.timeline = trace(loader, consumer, self.device, number)
+        result.timeline = self.group.together(lambda: trace(loader, consumer, self.device, number))
         if not self._is_late(until, result.points[-1].cold.seconds):
             store.evict(self.group)
             result.loader_only = run_epoch(self.group, loader, store, Nothing(), number + 1)

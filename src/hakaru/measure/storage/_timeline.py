@@ -1,8 +1,8 @@
 """Loading, copies and compute on one time axis (TSUBAME's Fig. 2), and how much hides behind compute.
 
 Compute and copies come from torch's profiler, loading from the workers' own clocks, and waiting from the
-training loop. time.monotonic() is one clock for all processes of a machine; marks in the trace give the
-distance of the profiler's clock from it.
+training loop; loading is hidden as long as training does not wait. time.monotonic() is one clock for all
+processes of a machine; marks in the trace give the distance of the profiler's clock from it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from hakaru.measure.context import torch
+from hakaru.measure.numbers import share
 from hakaru.measure.storage._intervals import (
     Spans,
     clipped,
@@ -27,6 +28,7 @@ from hakaru.measure.storage._intervals import (
 
 LANES = ("loading", "copy", "compute", "waiting")
 MOST_EVENTS = 2_000
+LEAST_LOADING = 0.01  # of the window, before it is worth a word what of it is hidden
 MARK = "hakaru: step"
 TO_DEVICE = "Memcpy HtoD"
 NOT_COMPUTE = ("Memcpy", "Memset")
@@ -44,23 +46,34 @@ class Timeline:
 
     @property
     def hidden(self) -> dict[str, float | None]:
-        """The share of loading and of copies during which the device computed; None where there was none."""
-        compute = self.lanes["compute"]
-        return {name: hidden_share(self.lanes[name], compute) for name in ("loading", "copy")}
+        """The share of the loading that training does not wait for, and of the copies behind compute.
+
+        None where there is nothing to hide.
+        """
+        exposed = hidden_share(self.lanes["loading"], self.lanes["waiting"])
+        is_worth_it = self._share("loading") >= LEAST_LOADING
+        return {
+            "loading": 1 - exposed if exposed is not None and is_worth_it else None,
+            "copy": hidden_share(self.lanes["copy"], self.lanes["compute"]),
+        }
 
     @property
     def sentence(self) -> str:
-        hidden = self.hidden
-        total = self.end - self.begin
+        hidden, waited = self.hidden, f"training waits for data {share(self._share('waiting'))}"
         if hidden["loading"] is None:
-            words = "Nothing was loaded during these steps: all batches were already there."
+            words = f"Loading takes next to nothing of these steps; {waited} of the time."
         else:
-            words = f"{hidden['loading']:.0%} of the loading hides behind compute"
-            waited = length(self.lanes["waiting"]) / total if total > 0 else 0.0
-            words += f"; training waits for data {waited:.1%} of the time."
+            words = f"{share(hidden['loading'])} of the loading hides behind compute; {waited} of the time."
         if hidden["copy"] is not None:
-            return f"{words} {hidden['copy']:.0%} of the copies to the device hide behind compute."
+            return (
+                f"{words} {share(hidden['copy'])} of the copies to the device hide behind compute."
+            )
         return words if self.is_on_card else f"{words} {NO_COPY}"
+
+    def _share(self, lane: str) -> float:
+        """Of the window that a lane covers."""
+        total = self.end - self.begin
+        return length(self.lanes[lane]) / total if total > 0 else 0.0
 
     def to_json(self) -> dict[str, Any]:
         hidden = {n: None if v is None else round(v, 4) for n, v in self.hidden.items()}
@@ -86,12 +99,12 @@ def make_timeline(
     waiting: Iterable[tuple[float, float]],
     profiled: Profiled,
     is_on_card: bool,
+    num_warm_up: int = 0,
 ) -> Timeline | None:
-    """All lanes cut to the profiled steps; None where the trace has no compute."""
-    if not profiled.marks or not len(profiled.compute):
+    """All lanes cut to the profiled steps but for the first few; None where the trace has no compute."""
+    if len(profiled.marks) <= num_warm_up or not len(profiled.compute):
         return None
-    begin = profiled.marks[0]
-    end = max(profiled.end, float(profiled.compute[:, 1].max()))
+    begin, end = profiled.marks[num_warm_up], profiled.end
     found = {
         "loading": spans_of(loading),
         "copy": profiled.copy,

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import time
-from itertools import chain, count, islice
+from itertools import islice
 
 from hakaru.measure.storage._ahead import DEPTH
 from hakaru.measure.storage._consumer import Consumer
 from hakaru.measure.storage._loader import Loader
 from hakaru.measure.storage._timeline import Timeline, make_timeline, profiling
 
-NUM_STEPS, NUM_WARM_UP = 12, 2
+NUM_STEPS, NUM_WARM_UP = 12, 3
+Spans = list[tuple[float, float]]
 
 
 def trace(
     loader: Loader, consumer: Consumer, device: str, number: int, num_steps: int = NUM_STEPS
 ) -> Timeline | None:
-    """From the epoch of this number on; None where the trace has no compute."""
-    batches = chain.from_iterable(loader.epoch(each) for each in count(number))
-    loading: list[tuple[float, float]] = []
-    waiting: list[tuple[float, float]] = []
-    for batch in islice(batches, NUM_WARM_UP):
-        loading.append((batch.begin, batch.end))
-        consumer.step(batch)
+    """Of the epoch of this number; None where it is too short, or the trace has no compute.
+
+    The first steps, in which the profiler starts and the pipeline fills, are before the window, and the
+    window ends with the epoch at the latest.
+    """
+    num_batches = len(loader.order(number))
+    num_warm_up = min(NUM_WARM_UP, num_batches // 2)
+    batches = iter(loader.epoch(number))
+    loading: Spans = []
+    waiting: Spans = []
     with profiling(device) as profiled:
-        for _ in range(num_steps):
+        for _ in range(min(num_warm_up + num_steps, num_batches)):
             with profiled.step():
                 asked = time.monotonic()
                 batch = next(batches)
@@ -33,4 +37,4 @@ def trace(
                 loading.append((batch.begin, batch.end))
     not_taken = loader.plan.workers * loader.plan.prefetch + DEPTH  # loaded meanwhile
     loading += [(batch.begin, batch.end) for batch in islice(batches, not_taken)]
-    return make_timeline(loading, waiting, profiled, is_on_card=device != "cpu")
+    return make_timeline(loading, waiting, profiled, device != "cpu", num_warm_up)

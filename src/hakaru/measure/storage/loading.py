@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from hakaru.measure._base import Parameter, Part, Procedure, Quantity, benchmark
 from hakaru.measure.context import Context
 from hakaru.measure.datasets import layout_names
+from hakaru.measure.storage._folder import TEMPORARY
 from hakaru.measure.storage._layouts import Comparison, Settings
 from hakaru.measure.storage._samples import DECODE
-from hakaru.measure.storage._store import TEMPORARY
 
 
 @benchmark(
@@ -31,7 +31,7 @@ from hakaru.measure.storage._store import TEMPORARY
         Parameter("prefetch", (2,), "Batches that each worker holds ready."),
         Parameter("mib", (32,), "Size of the data set.", quick=(16,), on_gpu=(1024,), quick_on_gpu=(256,)),
         Parameter("path", (TEMPORARY,), "A folder for the data sets, which stay there, or a packed data "
-                  "set; temporary: a new one on a local disk."),
+                  "set; temporary: a new one on a local disk.", is_path=True),
         Parameter("decode", ("raw",), "raw takes bytes as pixels; jpeg decodes images.", choices=DECODE),
         Parameter("image", (64,), "Sides of the images that are made of the samples.", on_gpu=(224,)),
         Parameter("batch", (16,), "Samples of a batch.", on_gpu=(64,)),
