@@ -50,12 +50,13 @@ class Setup:
 
     @property
     def learning_rate(self) -> float:
-        """The workload's, of a summed loss for a sample: its gradient grows with the batch.
+        """The workload's, of a summed loss for a sample of the global batch: its gradient grows with that.
 
         A tutorial takes one step with the sum; many steps would diverge, and be timed on numbers that are
-        none.
+        none. A batch below the workload's own learns no faster, since few random samples diverge sooner.
         """
-        return self.workload.learning_rate / (1 if self.mean else self.options.batch)
+        samples = max(self.options.batch, self.workload.batch)
+        return self.workload.learning_rate / (1 if self.mean else samples)
 
 
 class Loop(Protocol):
