@@ -81,7 +81,7 @@ def test_parameters_name_only_parts_that_a_batch_is_divided_into() -> None:
 
 @pytest.mark.parametrize(
     ("own", "wanted", "gap"),
-    [([1.0, 2.0], [1.0, 2.0], 0.0), ([1.1, 2.0], [1.0, 2.0], 0.1), ([math.nan], [1.0], math.inf)],
+    [([1.0, 2.0], [1.0, 2.0], 0.0), ([1.1, 2.0], [1e-9, 2.0], 0.55), ([math.nan], [1.0], math.inf)],
 )
 def test_the_largest_gap_counts_and_what_is_no_number_is_infinitely_far(
     own: list[float], wanted: list[float], gap: float

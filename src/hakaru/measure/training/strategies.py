@@ -252,7 +252,9 @@ class Reference:
 
 
 def largest_gap(own: Sequence[float], wanted: Sequence[float]) -> float:
-    gaps = [abs(a - b) / max(abs(b), 1e-12) for a, b in zip(own, wanted, strict=True)]
+    """Relative to the largest loss: a sum of products may pass zero by chance."""
+    whole = max((abs(each) for each in wanted), default=0.0)
+    gaps = [abs(a - b) / max(whole, 1e-12) for a, b in zip(own, wanted, strict=True)]
     return max((each if math.isfinite(each) else math.inf for each in gaps), default=math.inf)
 
 
