@@ -1,7 +1,7 @@
 """The loader of the storage benchmarks against a bare DataLoader over the same reader, in turn.
 
-The bare one reads, scales and stacks the same samples, with as many workers and batches ahead. The harness adds
-the times of each batch, the counts of bytes and the check that each sample came once.
+The bare one reads, scales and stacks the same samples, with as many workers and batches ahead. The harness
+adds the times of each batch, the counts of bytes and the check that each sample came once.
 """
 
 from __future__ import annotations

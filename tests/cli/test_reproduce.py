@@ -202,7 +202,9 @@ def test_a_stored_run_is_judged_without_measuring(lake: Lake) -> None:
     assert (three["measured"], three["why"]) == ("2 ranks 5 ms, 3 ranks 6 ms", None)
     assert rows["time on 4 nodes with 16 GPUs"]["why"] == "the run has 1 host, and this takes 4"
     assert done.exit_code == 1  # it has no strategies
-    lacking = [each["what"] for each in told["findings"] if "has no strategies" in (each["why"] or "")]
+    lacking = [
+        each["what"] for each in told["findings"] if "has no strategies" in (each["why"] or "")
+    ]
     assert lacking == ["a network is partitioned without changing its code"]
 
 

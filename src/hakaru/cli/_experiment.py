@@ -174,12 +174,14 @@ def _measured_text(each: Compared) -> str:
 
 def _here(run: Run) -> str:
     """As `run 20261118-0512 of n1, EPYC, 2 cores`."""
-    known = [each.place.get("hardware") for each in run.measurements]
-    hardware = next((each for each in known if isinstance(each, dict)), {})
-    gpus = Counter(str(name) for name in hardware.get("gpus") or ())
+    from hakaru.measure.documents import Document
+
+    known = (each.place.get("hardware") for each in run.measurements)
+    hardware = Document(next((each for each in known if isinstance(each, dict)), {}))
+    gpus = Counter(hardware.texts("gpus"))
     cards = [f"{name} × {num}" for name, num in gpus.items()]
-    cores = hardware.get("num_usable")
-    told = [*cards, str(hardware.get("cpu") or "")] + ([f"{cores} cores"] if cores else [])
+    cores = hardware.whole("num_usable")
+    told = [*cards, hardware.text("cpu"), f"{cores:,} cores" if cores else ""]
     return ", ".join([f"run {run.id} of {run.cluster}", *filter(None, told)])
 
 

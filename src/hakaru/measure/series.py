@@ -32,7 +32,7 @@ FEW_DEVICES = 8  # of a setting, of which each one is listed
 MOST_CHANGED = 12  # of many devices with changes, those that are listed; the others are named
 MOST_NAMED = 8
 NEAR = 2  # runs by which the same change may seem to begin earlier on one device
-LINK, RANKS = ">", " ranks"  # in the name of a device that is none
+LINK, RANKS = ">", (" ranks", " rank")  # in the name of a device that is none
 CONFIRM = "confirm"  # the label of a run that was made to settle a suspicion
 
 
@@ -341,7 +341,7 @@ def _has_own_change(series: Series, fleet: Series) -> bool:
 
 def _many(each: Measurement, num: int) -> str:
     """As `1,024 devices of A100`."""
-    of = "" if LINK in each.device else f" of {each.model.removesuffix(RANKS)}"
+    of = "" if LINK in each.device else f" of {each.model.removesuffix(' ranks')}"
     return f"{num:,} {_noun(each)}{of}"
 
 

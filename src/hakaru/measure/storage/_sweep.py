@@ -88,7 +88,7 @@ class Sweep:
     def _speed(self, folder: Path, memory: Memory, consumer: Consumer, smallest: int) -> Speed:
         """How fast data sets are written, training computes, and the loader reads alone.
 
-        The smallest data set stays, because it is the first to be measured, unless it is too large for a trial.
+        The smallest data set stays, as it is the first to be measured, unless it is too large for a trial.
         """
         trial = min(smallest, MOST_TRIAL_MIB)
         with self._loading(folder, memory, trial, keep=trial == smallest) as (loader, store):

@@ -130,7 +130,7 @@ def _describe(bench: Bench, run: Listed, asked: Asked) -> dict[str, Any]:
         "left_out": view.left_out,
         "worst": [(each, _of_card(run, each)) for each in summary.worst],
         "truths": [(each, each.options.get("truth")) for each in view.readings if run.is_selftest],
-        "chapters": [_chapter(run, asked, each) for each in chapters_of(view)],
+        "chapters": [_chapter(run, asked, each) for each in chapters_of(view, asked.pictures)],
         **_devices(run, view, asked),
         **_collectives(run, view, asked),
         **_search(run, view),
