@@ -122,22 +122,13 @@ def test_a_part_without_repetitions_is_not_measured() -> None:
     assert found.verdict is Verdict.NOT_MEASURED
 
 
-@pytest.mark.parametrize(
-    ("asked", "is_of"),
-    [
-        ({"batch": 0}, True),
-        ({"path": "auto"}, True),
-        ({"batch": 32}, True),
-        ({"batch": 16}, False),
-        ({"layout": "tar+zip"}, True),
-        ({"layout": "zip+npz"}, False),
-    ],
-)
-def test_what_was_left_open_fits_whatever_was_chosen(asked: dict[str, Any], is_of: bool) -> None:
-    assert (
-        runs._is_of(Item("parted", asked), {"batch": 32, "path": "/x", "ranks": 2, "layout": "tar"})
-        is is_of
-    )
+def test_a_part_is_of_the_item_that_it_was_asked_for_with() -> None:
+    (part,) = rows(Part({"rate": [1.0]}, {"mode": "left", "ranks": 2}))
+    assert runs._is_of(Item("parted", {"mode": "both"}), part)
+    assert not runs._is_of(Item("parted", {"mode": "left"}), part)
+    whole = measured(1.0, parameters={"dtype": "fp64", "size": 8, "ranks": 2})
+    assert runs._is_of(Item("gemm", {"dtype": "fp64", "size": 8}), whole)
+    assert not runs._is_of(Item("gemm", {"dtype": "fp32", "size": 8}), whole)
 
 
 def test_children_count_as_own_while_they_run_and_when_they_have_ended() -> None:

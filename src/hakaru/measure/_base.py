@@ -63,6 +63,9 @@ class Parameter:
     quick_on_gpu: tuple[Value, ...] = ()
     is_word: bool = False  # though its usual value is `auto`, which mostly stands for a number
     is_path: bool = False  # one value, in which a comma is a letter like others
+    check: Callable[[str], object] | None = (
+        None  # of a word: raises HakaruError before anything is measured
+    )
 
     def swept(self, quick: bool = False, on_gpu: bool = False) -> tuple[Value, ...]:
         for_gpu = ((quick and self.quick_on_gpu) or self.on_gpu) if on_gpu else ()
@@ -74,6 +77,8 @@ class Parameter:
         if self.is_word or not (isinstance(self.values[0], int) or self.values[0] == AUTO):
             if self.choices and text not in self.choices:
                 raise HakaruError(f"{self.name}={text!r}: {hint(text, self.choices)}")
+            if self.check is not None:
+                self.check(text)
             return text
         if text in self.choices:
             return text

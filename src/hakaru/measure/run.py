@@ -12,7 +12,8 @@ from typing import Any
 
 from hakaru.errors import MissingExtraError
 from hakaru.measure import journal, place
-from hakaru.measure._base import AUTO, BENCHMARKS
+from hakaru.measure._base import BENCHMARKS
+from hakaru.measure.baseline import item_of
 from hakaru.measure.collect import (
     Gathered,
     gather,
@@ -119,24 +120,22 @@ def _forgotten(
     """Items that no device measured: all but those left out for a reason, of which some are measured."""
     reasons = {item: text for text, ids in left_out.items() for item in ids}
     measured = {each.benchmark for each in found}
-    seen = [(each.benchmark, each.parameters) for each in found]
     lacking = [
         each
         for each in items
-        if not any(name == each.benchmark and _is_of(each, have) for name, have in seen)
+        if not any(have.benchmark == each.benchmark and _is_of(each, have) for have in found)
         and (each.id not in reasons or each.benchmark not in measured)
     ]
     nothing = "no device measured it; check --device and --hosts"
     return [unmeasured(each, reasons.get(each.id, nothing)) for each in lacking]
 
 
-def _is_of(item: Item, parameters: Mapping[str, Any]) -> bool:
-    """Whether a result with these parameters is of the item: what was left open has been chosen by then, and
-    of several values joined by + it has one."""
-    return all(
-        value in (0, AUTO, parameters.get(name)) or parameters.get(name) in str(value).split("+")
-        for name, value in item.parameters.items()
-    )
+def _is_of(item: Item, each: Measurement) -> bool:
+    """Whether a result is of the item: a part has other parameters, and knows what was asked for."""
+    asked = item_of(each)
+    if asked is not None:
+        return asked == item.parameters
+    return item.parameters.items() <= each.parameters.items()
 
 
 def _launcher(plan: Plan) -> Launcher:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hakaru.errors import HakaruError
-from hakaru.measure._base import Part
+from hakaru.measure._base import Part, load_all
 from hakaru.measure.training import scaling, strategies
 from hakaru.measure.training._results import parameters_of
 from hakaru.measure.training._study import Variant, _load_together, sizes_to_try
@@ -197,3 +197,17 @@ def test_a_network_that_one_host_lacks_stops_all_with_its_name() -> None:
 
     with pytest.raises(HakaruError, match="n2: nothing:make"):
         _load_together(Other(), "mlp")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("model", "resnet5", "did you mean resnet50"),
+        ("model", "mlp@hidden", "'hidden' is no size"),
+        ("strategy", "dpp", "'dpp' is unknown"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_runs(name: str, value: str, words: str) -> None:
+    with pytest.raises(HakaruError, match=words):
+        load_all().get("strategies").parse({name: value})
+    assert load_all().get("strategies").parse({"strategy": "auto"}) == {"strategy": ["auto"]}

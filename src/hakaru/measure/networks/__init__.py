@@ -33,23 +33,30 @@ def load(model: str, **sizes: Any) -> Workload:
     Sizes may also follow the name, as in `resnet50@image=64+classes=10`.
     """
     torch()
-    name, _, text = model.partition("@")
+    name, text = check_name(model)
     sizes = _sizes(model, text) | sizes
     if ":" in name:
         from hakaru.measure.networks.factory import load_factory
 
         return load_factory(name, **sizes)
-    if name not in _FILES:
-        raise HakaruError(
-            f"there is no network {name!r}; {hint(name, NAMES)}. A network of your own is named as"
-            " package.module:factory"
-        )
     make = importlib.import_module(f"{__name__}.{_FILES[name]}").workload
     known = list(inspect.signature(make).parameters)
     if unknown := [each for each in sizes if each not in known]:
         raise HakaruError(f"{name} has no size {unknown[0]!r}; it has {listed(known)}")
     found: Workload = make(**{size: _number(name, size, each) for size, each in sizes.items()})
     return found
+
+
+def check_name(model: str) -> tuple[str, str]:
+    """The name and the text of the sizes, of a network that there is; it needs no torch."""
+    name, _, text = model.partition("@")
+    if ":" not in name and name not in _FILES:
+        raise HakaruError(
+            f"there is no network {name!r} (your own is named as package.module:factory); "
+            f"{hint(name, NAMES)}"
+        )
+    _sizes(model, text)
+    return name, text
 
 
 def _sizes(model: str, text: str) -> dict[str, int | float]:

@@ -71,8 +71,8 @@ def _part(word: str, text: str) -> tuple[str, int]:
     found = re.fullmatch(r"(single|ddp|fsdp|tensor|gpipe|1f1b)([0-9]{0,6})", word)
     if not found:
         raise HakaruError(
-            f"strategy {text!r}: {word!r} is unknown; {hint(word, NAMES)}. Write a name, a number of ranks if"
-            " it is fixed, and + between parts, as in ddp2+gpipe2"
+            f"strategy {text!r}: {word!r} is unknown (write names, each with a number of ranks if it is "
+            f"fixed, and + between them, as in ddp2+gpipe2); {hint(word, NAMES)}"
         )
     name, size = found[1], int(found[2] or 0)
     if found[2] and (size < 2 or name == "single"):

@@ -20,6 +20,7 @@ from hakaru.measure._base import (
 from hakaru.measure.collective._blame import Blame
 from hakaru.measure.collective._fit import Fit
 from hakaru.measure.context import Context
+from hakaru.measure.networks import check_name
 from hakaru.measure.protocol import correlation_of
 from hakaru.measure.statistics import Interval, median_interval
 from hakaru.measure.training._critical import (
@@ -67,6 +68,7 @@ Scaling = Literal["weak", "strong"]
             "model",
             ("mlp", "resnet50@image=64"),
             MODEL_HELP,
+            check=check_name,
             quick=("mlp",),
             on_gpu=("mlp", "resnet50", "transformer"),
         ),

@@ -9,7 +9,7 @@ from statistics import median
 
 from hakaru.measure._base import AUTO, NotApplicable, Parameter, Part, Procedure, benchmark
 from hakaru.measure.context import Context
-from hakaru.measure.networks import has_batch_norm, without_dropout
+from hakaru.measure.networks import check_name, has_batch_norm, without_dropout
 from hakaru.measure.networks.workload import Workload, shaken
 from hakaru.measure.statistics import Interval, median_interval
 from hakaru.measure.training._critical import breakdown_of
@@ -49,6 +49,7 @@ SEARCH_STEPS = 3
             "model",
             ("mlp", "transformer"),
             MODEL_HELP,
+            check=check_name,
             quick=("mlp",),
             on_gpu=("mlp", "transformer", "resnet50"),
         ),
@@ -57,6 +58,7 @@ SEARCH_STEPS = 3
             (AUTO,),
             "auto, which is all, or one of ddp, fsdp, tensor, gpipe, 1f1b, or several together as ddp2+1f1b.",
             is_word=True,
+            check=Strategy.parse,
         ),
         Parameter("batch", (0,), "Samples a step of all ranks together; 0 is the model's own."),
         Parameter(
