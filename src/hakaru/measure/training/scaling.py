@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -126,7 +127,10 @@ def _run(
             members.append(study.begin(each))
         except NotApplicable as reason:
             left_out.append(not_measured(each, str(reason)))
-    alone = [study.begin(each) for each in _alone(variants, scaling)]
+    alone = []
+    for each in _alone(variants, scaling):
+        with suppress(NotApplicable):  # without it the law knows less
+            alone.append(study.begin(each))
     inside, between = _fits(study)
     blame = blame_hosts(study, min(PROBE_S, budget_s / 4))
     study.time_in_turn([*members, *alone], budget_s)
