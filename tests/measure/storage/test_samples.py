@@ -141,6 +141,12 @@ def test_whatever_pillow_raises_is_told_with_the_sample(
     assert f"{type(error).__name__}: {error}" in str(found.value)
 
 
+def test_no_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, OSError("cannot identify image file <_io.BytesIO object at 0x7f>"))
+    with pytest.raises(HakaruError, match=r"\(OSError: cannot identify image file\);"):
+        find_decoder("jpeg")(Sample(b"noise", 0, "a"), 8)
+
+
 def test_an_image_of_too_many_pixels_is_refused_before_it_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

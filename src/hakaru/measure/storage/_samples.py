@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -26,6 +27,7 @@ DEVIATION = np.array([0.229, 0.224, 0.225], dtype=np.float32).reshape(3, 1, 1)
 NUM_CLASSES = 1000  # that the networks know
 MOST_PIXELS = 1 << 26  # of an image, 200 MB of memory: a small file may claim any number
 MOST_WORDS = 120  # of what Pillow says
+OBJECT = re.compile(r" <[^>]*>")  # that Python names by its address
 NULL_BYTES = 115_131  # ILSVRC2012's mean
 
 Floats = NDArray[np.float32]
@@ -149,7 +151,7 @@ def jpeg_pixels(sample: Sample, image: int) -> NDArray[np.uint8]:
     except Exception as error:
         raise HakaruError(
             f"sample {sample.key!r} is no image that Pillow reads ({type(error).__name__}: "
-            f"{str(error)[:MOST_WORDS]}); synthetic data sets hold no images: use decode=raw, or pack a "
+            f"{OBJECT.sub('', str(error))[:MOST_WORDS]}); synthetic data sets hold no images: use decode=raw, or pack a "
             "folder of images with: hakaru bench pack"
         ) from None
     raise HakaruError(
