@@ -151,8 +151,8 @@ def jpeg_pixels(sample: Sample, image: int) -> NDArray[np.uint8]:
     except Exception as error:
         said = f"{type(error).__name__}: {OBJECT.sub('', str(error))[:MOST_WORDS]}"
         raise HakaruError(
-            f"sample {sample.key!r} is no image that Pillow reads ({said}); synthetic data sets hold no images: "
-            "use decode=raw, or pack a folder of images with: hakaru bench pack"
+            f"sample {sample.key!r} is no image that Pillow reads ({said}); synthetic data sets hold no "
+            "images: use decode=raw, or pack a folder of images with: hakaru bench pack"
         ) from None
     raise HakaruError(
         f"sample {sample.key!r} is an image of {width:,} × {height:,} pixels; expected {MOST_PIXELS:,} "
