@@ -66,7 +66,7 @@ def _sizes(stored: Stored, model: str, quantity: str = "epoch") -> list[Measurem
     if not groups:
         raise stored.lacking(BENCHMARK, {"model": model})
     found = max(groups.values(), key=len)
-    if bad := [each for each in found if not counts(each)]:
+    if bad := sorted((each for each in found if not counts(each)), key=_mib):
         sizes = ", ".join(amount(_mib(each), "MiB") for each in bad)
         raise NotMeasured(f"{sizes}: {bad[0].verdict}: {bad[0].reason}")
     return sorted(found, key=_mib)

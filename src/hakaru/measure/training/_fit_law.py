@@ -174,14 +174,18 @@ def _link(points: Sequence[Point], fit: Fit | None) -> Link | None:
     ]
     usable = fit is not None and fit.is_ring and (fit.error or 0.0) <= MOST_FIT_ERROR
     if fit is None or not usable or fit.alpha_s is None or fit.beta_s is None:
-        return _link_of_buckets(seen)
+        found = _link_of_buckets(seen)
+        return found and _corrected(found, seen)
     link = Link(fit.alpha_s, fit.beta_s, UNKNOWN_ERROR if fit.error is None else fit.error)
+    return _corrected(link, seen) if seen else replace(link, error=max(link.error, UNKNOWN_ERROR))
+
+
+def _corrected(link: Link, seen: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> Link:
+    """So that all buckets of a step take what they took: several are on their way at once."""
     ratios = [float(sent.sum() / link.seconds(size, ranks).sum()) for ranks, size, sent in seen]
-    if not ratios:
-        return replace(link, error=max(link.error, UNKNOWN_ERROR))
     factor = median(ratios)
-    error = max(LEAST_LINK_ERROR, fit.error or 0.0, *(abs(r / factor - 1) for r in ratios))
-    return Link(link.alpha_s * factor, link.beta_s * factor, error)
+    error = max(LEAST_LINK_ERROR, link.error, *(abs(each / factor - 1) for each in ratios))
+    return replace(link, alpha_s=link.alpha_s * factor, beta_s=link.beta_s * factor, error=error)
 
 
 def _link_of_buckets(seen: Sequence[tuple[int, np.ndarray, np.ndarray]]) -> Link | None:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hakaru.measure.statistics import Floats, Interval, chi_quantile, middle, normal_quantile
-from hakaru.measure.training._parts import durations, replayed
+from hakaru.measure.training._parts import replayed, usual_durations
 from hakaru.measure.training._table import StepTable
 from hakaru.measure.training._words import law_sentence
 
@@ -49,7 +49,7 @@ class Profile:
             after,
             tuple(float(each) for each in np.median(since, axis=(0, 1))),
             table.bucket_bytes,
-            tuple(float(each) for each in np.median(durations(table), axis=0)),
+            tuple(float(each) for each in usual_durations(table)),
             jitter_of(work),
         )
 
@@ -193,6 +193,7 @@ class Law:
             "low_ms": round(found.low_s * 1e3, 4),
             "high_ms": round(found.high_s * 1e3, 4),
             "held_out_error": self.held_out_error,
+            "link": self._described(hosts) if ranks > 1 else None,
             "sentence": law_sentence(self, ranks, found),
         }
 
@@ -209,6 +210,14 @@ class Law:
             where = "between hosts" if hosts > 1 else "inside a host"
             return f"the link {where} is unknown: measure all-reduce there, or a training on it"
         return None
+
+    def _described(self, hosts: int) -> dict[str, float] | None:
+        """α and 1/β of the link that rules."""
+        link = self._link(hosts)
+        if link is None:
+            return None
+        rate = {"mb_per_s": round(1e-6 / link.beta_s, 3)} if link.beta_s else {}
+        return {"alpha_us": round(link.alpha_s * 1e6, 2), **rate}
 
     def _link(self, hosts: int) -> Link | None:
         return self.between if hosts > 1 else self.inside

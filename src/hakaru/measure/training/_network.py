@@ -15,7 +15,7 @@ from hakaru.measure.collective.pairs import pairs
 from hakaru.measure.context import Context, torch
 from hakaru.measure.training._study import Study
 
-BYTES = (1 << 14, 1 << 18, 1 << 20, 1 << 22)
+BYTES = (1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
 REPETITIONS = 5
 SIZE_S = 1.5  # for one size
 PROBE_BYTES = 1 << 20

@@ -89,6 +89,14 @@ def durations(table: StepTable) -> Floats:
     return _durations(usual_finish(table), table.ready.max(axis=1))
 
 
+def usual_durations(table: StepTable) -> Floats:
+    """Of each bucket in the median, so that together they take what all take in the median."""
+    each = durations(table)
+    usual: Floats = np.median(each, axis=0)
+    whole = float(np.median(each.sum(axis=1)))
+    return usual * (whole / usual.sum()) if usual.sum() > 0 else usual
+
+
 def replayed(ready: Floats, taken: Floats) -> Floats:
     """When each bucket finishes, [steps, buckets]: from when the last rank is ready, and the durations."""
     finish = np.empty_like(taken)

@@ -58,7 +58,9 @@ class StepTable:
             _of_buckets(all_ranks_steps, name, len(shared)) - shift[:, None]
             for name in ("ready", "finished")
         )
-        return cls(**ends, waited=waited, ready=ready, finished=finished, bucket_bytes=shared)
+        return cls(
+            **ends, waited=waited, ready=ready, finished=_in_order(finished), bucket_bytes=shared
+        )  # fmt: skip
 
     @property
     def num_steps(self) -> int:
@@ -130,6 +132,12 @@ def _of_buckets(ranks: Sequence[Sequence[StepTimes]], name: str, num: int) -> Fl
         return np.zeros((len(ranks[0]), len(ranks), 0))
     by_rank = np.array([[getattr(each, name) for each in steps] for steps in ranks], dtype=float)
     return by_rank.transpose(1, 0, 2)
+
+
+def _in_order(finished: Floats) -> Floats:
+    """When each bucket and all before it are done: gloo sends several at once, which end in any order."""
+    done: Floats = np.maximum.accumulate(finished, axis=2) if finished.shape[2] else finished
+    return done
 
 
 def _tails(ranks: Sequence[Sequence[StepTimes]]) -> Floats:
