@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hakaru.measure.storage._fit import SizeFit, fit_sizes
+from hakaru.measure.storage._bend import Slope
+from hakaru.measure.storage._fit import SizeFit, fit_sizes, without_waiting
 
 SIZES = (24, 48, 96, 192)
 MEMORY = 96.0
@@ -166,3 +168,15 @@ def test_json_has_the_names_that_figures_read() -> None:
     assert document["knee_mib"] == found.knee_mib
     assert document["slope_below_s_per_gib"] < document["slope_above_s_per_gib"]
     assert document["sentence"] == found.sentence
+
+
+def test_a_bend_without_waiting_is_no_knee_of_storage() -> None:
+    bent = SizeFit(
+        "knee", Slope(8.0, 7.9, 8.1), Slope(9.5, 9.4, 9.6), 96.0, (48.0, 96.0), 0.0, 0.2, "a knee"
+    )
+    found = without_waiting(bent)
+    assert (found.state, found.knee_mib, found.between) == ("none", None, None)
+    assert "9.5 s a GiB above memory and 8 below it" in found.sentence
+    assert "training does not wait for data" in found.sentence
+    straight = replace(bent, state="none", sentence="straight")
+    assert without_waiting(straight) is straight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hakaru.measure.storage._supply import Supply, supply_words
+from hakaru.measure.storage._supply import Supply, supply_words, waits_above
 
 DEVICE, CACHED = frozenset({"from the device"}), frozenset({"cached"})
 
@@ -48,3 +48,9 @@ def test_a_loader_that_is_slow_on_cached_data_is_blamed_itself() -> None:
 def test_below_memory_nothing_is_said_of_storage() -> None:
     assert told((24, 0.0, CACHED), (48, 0.01, CACHED)) == ""
     assert told((24, 0.0, DEVICE), (48, 0.3, DEVICE)) == ""
+
+
+def test_waiting_counts_above_memory_only() -> None:
+    below, above = Supply(32, 0.5, frozenset()), Supply(128, 0.01, frozenset())
+    assert not waits_above([below, above], 64)
+    assert waits_above([below, above], 16)

@@ -83,6 +83,18 @@ def fit_sizes(
     return found
 
 
+def without_waiting(fit: SizeFit) -> SizeFit:
+    """A bend where training does not wait for data is none of storage: reading takes processor time too."""
+    if fit.state != "knee" or fit.below is None or fit.above is None:
+        return fit
+    rates = f"{amount(fit.above.s_per_gib)} s a GiB above memory and {amount(fit.below.s_per_gib)} below it"
+    words = (
+        f"No knee of storage: an epoch takes {rates}, but training does not wait for data. Reading takes "
+        "processor time from it."
+    )
+    return replace(fit, state="none", knee_mib=None, between=None, sentence=words)
+
+
 def _fitted(table: Table, split: float, memory_mib: float | None) -> SizeFit:
     straight, above = slope_through(table, table.x <= split), slope_above(table, split)
     if table.sizes[-1] <= split:

@@ -11,13 +11,13 @@ from hakaru.errors import HakaruError
 from hakaru.measure._base import AUTO, Part, Value
 from hakaru.measure.storage._consumer import NONE, sizes_of
 from hakaru.measure.storage._epoch import Epoch
-from hakaru.measure.storage._fit import SizeFit, fit_sizes
+from hakaru.measure.storage._fit import SizeFit, fit_sizes, without_waiting
 from hakaru.measure.storage._folder import TEMPORARY
 from hakaru.measure.storage._memory import MIB, Room
 from hakaru.measure.storage._needed import Needed, needed_by
 from hakaru.measure.storage._sizes import Schedule
 from hakaru.measure.storage._store import NULL
-from hakaru.measure.storage._supply import Supply, supply_words
+from hakaru.measure.storage._supply import Supply, supply_words, waits_above
 from hakaru.measure.storage._timeline import Timeline
 
 HOW_TO_GET_MORE = (
@@ -97,8 +97,11 @@ def parts_of(
         point.total_bytes / MIB: [each.label for each in point.steady] for point in result.points
     }
     fit = fit_sizes(times, memory.mib, labels)
+    supplies = _supplies(settings, result)
+    if settings.model != NONE and not waits_above(supplies, memory.mib):
+        fit = without_waiting(fit)
     sentences = [fit.sentence if settings.layout != NULL else WITHOUT_STORAGE]
-    if settings.model != NONE and (supplied := _supply_words(settings, result, memory)):
+    if settings.model != NONE and (supplied := supply_words(supplies, memory.mib)):
         sentences.append(supplied)
     fit = replace(fit, sentence=" ".join(sentences))
     steady = result.points[-1].steady if settings.model != NONE else []
@@ -123,8 +126,8 @@ def _samples(settings: Settings, point: Point) -> dict[str, Sequence[float]]:
     return dict(found)
 
 
-def _supply_words(settings: Settings, result: Result, memory: Memory) -> str:
-    found = [
+def _supplies(settings: Settings, result: Result) -> list[Supply]:
+    return [
         Supply(
             point.total_bytes / MIB,
             median(each.stall for each in point.steady),
@@ -132,7 +135,6 @@ def _supply_words(settings: Settings, result: Result, memory: Memory) -> str:
         )
         for point in result.points
     ]
-    return supply_words(found, memory.mib)
 
 
 def _facts(settings: Settings, point: Point, memory: Memory, image: int) -> dict[str, Any]:

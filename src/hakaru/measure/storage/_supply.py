@@ -24,6 +24,11 @@ class Supply:
         return self.labels <= set(OF_STORAGE)
 
 
+def waits_above(sizes: Sequence[Supply], memory_mib: float) -> bool:
+    """Whether training waits for data of some size above memory."""
+    return any(each.stall > MOST_STALL for each in sizes if each.mib > memory_mib)
+
+
 def supply_words(sizes: Sequence[Supply], memory_mib: float) -> str:
     """How the sizes above memory are supplied, or all of them; empty where nothing is known."""
     above = [each for each in sizes if each.mib > memory_mib]
