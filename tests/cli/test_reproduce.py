@@ -226,7 +226,9 @@ def test_the_table_says_it_in_words(lake: Lake, monkeypatch: pytest.MonkeyPatch)
     assert "agrees: 2, differs: 1, not comparable: 2, not measured: 4" in done.stdout
     monkeypatch.setenv("COLUMNS", "80")
     narrow = experiment("flow", "--run", "latest", "-w", lake.workspace)
-    assert max(map(len, narrow.stdout.splitlines())) <= 80
+    # a path is not broken
+    lines = narrow.stdout.replace(str(lake.workspace), "").splitlines()
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_contaminated_run_fails(lake: Lake) -> None:
