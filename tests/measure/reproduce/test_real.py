@@ -17,7 +17,7 @@ pytestmark = pytest.mark.alone
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_an_experiment_runs_and_is_compared(paper: str, tmp_path: Path) -> None:
-    words = ["reproduce", paper, "--quick", "--budget", "40s", "--format", "json"]
+    words = ["reproduce", paper, "--quick", "--budget", "25s", "--format", "json"]
     done = subprocess.run(
         [sys.executable, "-m", "hakaru", *words, "-w", str(tmp_path)],
         capture_output=True,

@@ -36,7 +36,7 @@ def scale(
     num: int,
     late: Mapping[int, float] | None = None,
     layer: int = 0,
-    budget_s: float = 30.0,
+    budget_s: float = 18.0,
     **more: list[str],
 ) -> tuple[list[Measurement], list[str]]:
     """The rows of a weak scaling over so many hosts, one rank each; `late` ranks sleep in backward."""
@@ -119,7 +119,7 @@ def test_the_scaling_model_of_one_and_two_ranks_predicts_three_and_four(
     tmp_path: Path, model: str, rate_mbit: float
 ) -> None:
     """Of one bucket and no computing, and of several that hide behind the backward pass in part."""
-    rows, _ = scale(tmp_path, model, rate_mbit, 4, budget_s=60.0)
+    rows, _ = scale(tmp_path, model, rate_mbit, 4, budget_s=40.0)
     for ranks in (3, 4):
         law = at(rows, ranks).validity["law"]
         assert law["fitted_on"] == [1, 2]
