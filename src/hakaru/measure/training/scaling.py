@@ -52,6 +52,7 @@ from hakaru.measure.verdict import Verdict
 
 MOST_GROWN = 4  # a batch of strong scaling is made divisible, and no larger than this many times
 PROBE_S = 4.0
+LEAST_COST = 0.05  # of a step: a rank that costs less is named, and nothing is slow
 FITTED_ON = 2  # the fewest ranks that a law is fitted on, if it then predicts the larger ones
 EFFICIENCY = Quantity("efficiency", "of linear", "higher", "Efficiency")
 Scaling = Literal["weak", "strong"]
@@ -376,7 +377,7 @@ def _judged(each: Found) -> tuple[Verdict, str] | None:
     """What is wrong: a loss that is no number, a late rank that costs time, or a slow host or link."""
     if not all(map(math.isfinite, each.member.losses)):
         return Verdict.FAILED, f"a loss is no number: {each.member.losses}"
-    if each.culprit is not None and not each.culprit.is_free:
+    if each.culprit is not None and each.culprit.cost_s > LEAST_COST * each.culprit.step_s:
         return Verdict.SLOW, each.culprit.sentence
     if each.to_blame and each.blame is not None and (each.blame.hosts or each.blame.links):
         return Verdict.SLOW, each.network

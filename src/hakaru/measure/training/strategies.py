@@ -11,6 +11,7 @@ from hakaru.measure._base import AUTO, NotApplicable, Parameter, Part, Procedure
 from hakaru.measure.context import Context
 from hakaru.measure.networks import check_name, has_batch_norm, without_dropout
 from hakaru.measure.networks.workload import Workload, shaken
+from hakaru.measure.numbers import amount, share
 from hakaru.measure.statistics import Interval, median_interval
 from hakaru.measure.training._critical import breakdown_of
 from hakaru.measure.training._results import (
@@ -311,8 +312,8 @@ def verdict_of(parts: Sequence[Part]) -> str:
         return f"{what}, with no sure difference to {' and '.join(close)}."
     second = others[0]
     ahead = rates[first].median / rates[second].median - 1
-    return f"{what}, {ahead * 100:.1f} % ahead of {second}."
+    return f"{what}, {share(ahead)} ahead of {second}."
 
 
 def _rate(interval: Interval) -> str:
-    return f"{interval.median:.4g} samples/s"
+    return amount(interval.median, "samples/s")
