@@ -42,7 +42,7 @@ Examples:
 Verdicts: agrees, differs, not comparable (other hardware or size), not measured.
 Exit code 0 if the experiment ran and its numbers could be compared, whether they
 agree or not; 1 if a number that it needs is missing, failed or contaminated.
-docs/reproduce/{id}.md tells what differs from the paper's set-up.
+docs/reproduce/{id}.md lists what differs from the paper's set-up.
 """
 ON_A_CLUSTER = {
     "flow": "hakaru reproduce flow --launcher slurm --nodes 4 --slurm gpus_per_node=4",
